@@ -69,12 +69,9 @@ class Acknowledgements:
 
     def count(self, op: int, node: int) -> None:
         """`node` acknowledged `op` in this view."""
-        own, counted = self.state.node, self.counted.get(op, 0) | 1 << node
-        self.counted[op] = counted
-        if node == own:
+        self.counted[op] = self.counted.get(op, 0) | 1 << node
+        if node == self.state.node:
             self.pace.on_own(op)
-        elif not counted >> own & 1:
-            self.pace.on_others(op, counted)
         if self.has_quorum(op):
             self.fill_pipeline()
             self.pipeline.acknowledge(op)

@@ -47,6 +47,7 @@ class CommitPath:
             self.out.ignore("prepare_ok: not the normal primary of its view")
             return
         state.timers.answered_at[message.replica] = state.ticks
+        self.acknowledgements.pace.on_other(op, message.replica)
         if op <= state.commit_max:
             self.out.ignore("prepare_ok: already committed")
         elif op > state.op or state.log[op].header.checksum != message.checksum:

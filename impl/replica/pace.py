@@ -19,6 +19,7 @@ class Pace:
         self.state = state
         self.lagging = 0
         self._prepared_at: dict[int, int] = {}
+        self._others: dict[int, int] = {}
         self._others_at: dict[int, int] = {}
         self._measured_at = -1
 
@@ -26,15 +27,19 @@ class Pace:
         """Another view begins."""
         self.lagging = 0
         self._prepared_at = {}
+        self._others = {}
         self._others_at = {}
 
     def on_prepared(self, op: int) -> None:
         """The entry at `op` goes out, and to the own journal."""
         self._prepared_at[op] = self.state.ticks
 
-    def on_others(self, op: int, acknowledged: int) -> None:
-        """Replicas in the bit mask, this one not among them, have acknowledged `op`."""
+    def on_other(self, op: int, node: int) -> None:
+        """Another replica has acknowledged `op`, also if it is committed by now: what the own journal has not, waits."""
+        if op not in self._prepared_at:
+            return
         state = self.state
+        acknowledged = self._others[op] = self._others.get(op, 0) | 1 << node
         successor = (state.view + 1) % state.replica_count
         if acknowledged >> successor & 1 and acknowledged.bit_count() >= state.quorums.replication:
             self._others_at.setdefault(op, state.ticks)
@@ -43,6 +48,7 @@ class Pace:
         """The own journal has `op`. What one append brought counts once."""
         state = self.state
         now, others_at, prepared_at = state.ticks, self._others_at.pop(op, None), self._prepared_at.pop(op, None)
+        self._others.pop(op, None)
         if now == self._measured_at or prepared_at is None:
             return
         self._measured_at = now

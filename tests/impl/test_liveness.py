@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from tests.impl.link import Link
+from viewproof.impl.interface.durable import Quorums
 from viewproof.impl.interface.messages import HeartbeatOk, PrepareOk, PreVote, StartViewChange
 from viewproof.impl.machine.state_machine import Put
 from viewproof.impl.sim.cluster import SimCluster
@@ -28,13 +29,13 @@ def cluster(count: int) -> SimCluster:
     return made
 
 
-def started(count: int, *faults: str, cut: Links) -> SimCluster:
+def started(count: int, *faults: str, cut: Links, quorums: Quorums | None = None) -> SimCluster:
     """A cluster whose clients begin, its links cut from the start."""
     profile = SimProfile().without_faults()
     made = SimCluster(
         config=profile.replica_config("liveness"),
         replica_count=count,
-        quorums=None,
+        quorums=quorums,
         client_count=3,
         requests=10**9,
         profile=profile,
@@ -293,6 +294,16 @@ def test_a_primary_with_a_slow_disk_hands_over_and_keeps_pace_with_the_others_as
     answered, _ = run(made, TICKS)
     assert answered > 0.8 * fast
     assert views(made) == [1, 1, 1]
+
+
+@pytest.mark.parametrize("quorums", [None, Quorums(1, 7), Quorums(2, 6)])
+def test_of_seven_a_primary_with_a_slow_disk_hands_over_too(quorums: Quorums | None) -> None:
+    """The next primary's acknowledgement is often not among those that commit an entry, and counts all the same."""
+    made = started(7, cut=set(), quorums=quorums)
+    run(made, 200)
+    slow(made, 0)
+    run(made, 1_000)
+    assert views(made) == [1] * 7
 
 
 def test_where_others_are_as_slow_the_primary_stays() -> None:
