@@ -34,6 +34,8 @@ BACKOFF_SECONDS_MAX = 1.0
 CONNECT_TIMEOUT_SECONDS = 2.0
 HELLO_SECONDS_MAX = 2.0
 """A peer that took the connection and has said nothing for so long is mute."""
+UNHEARD_MAX = 8
+"""So many connections in a row that were taken and closed without a byte are no replica that starts or ends."""
 UNACKNOWLEDGED_SECONDS_MAX = 5.0
 
 
@@ -74,6 +76,7 @@ class PeerLink:
         self._reader = FrameReader(HELLO_SIZE_MAX)
         self._outgoing: list[bytes] = []
         self._refusal = ""
+        self._unheard = 0
         self._expires_at = float("inf")
         self._made_at = float("inf")
         self._random = random.Random(f"{peers.replica}-{peer}")
@@ -143,6 +146,7 @@ class PeerLink:
             return False
         self._transport = transport
         self._made_at = asyncio.get_running_loop().time()
+        self._unheard += 1
         self._reader = FrameReader(HELLO_SIZE_MAX)
         self._expires_at = expiry_of(transport)
         _set_user_timeout(transport)
@@ -153,6 +157,7 @@ class PeerLink:
         """The other side says hello, or goodbye with a reason; protocol messages come on the connection it dialled."""
         if dialled is not self._dialled or self._transport is None or self._transport.is_closing():
             return
+        self._unheard = 0
         try:
             for _, frame in self._reader.feed_routed(data):
                 if isinstance(frame, Goodbye):
@@ -227,6 +232,9 @@ class PeerLink:
         if isinstance(exc, ssl.SSLError) and exc.reason != "APPLICATION_DATA_AFTER_CLOSE_NOTIFY":
             self._refusal = str(exc)
             self._note("refuses", f"replica {self.peer} at {address_text(self._address)}: {certificate_text(exc)}")
+        elif self._unheard >= UNHEARD_MAX:
+            where = f"replica {self.peer} at {address_text(self._address)}"
+            self._note("mute", f"{where}: connections are taken and closed before a hello: no replica answers there")
         self._transport = None
         self.connected = False
         self._outgoing.clear()

@@ -27,7 +27,7 @@ class ReplicaConfig:
     `nonce`: a number that no process of this replica had before, 0: none; it tells a start_view that answers this one.
     `abdicate_timeout_ticks`: a primary without progress, or without answers from a quorum, steps down; one of view 0
     that was never answered waits for `first_answer_timeout_ticks`, as its peers may not be up yet. It hands over once
-    `slow_appends_max` appends ended `slow_append_ticks` or more after the others' (`impl.replica.pace`).
+    its last `slow_appends` appends ended `slow_append_ticks` or more after the others' (`impl.replica.pace`).
     `segment_bytes`: the size at which segments of messages roll; the same on every replica of a group, for ever.
     `scrub_bytes_per_tick`: so much of the segments on the disk is read to see if it is right, 0: nothing; a pass over
     all of them begins at least `scrub_pass_ticks_min` after the one before.
@@ -62,7 +62,7 @@ class ReplicaConfig:
     abdicate_timeout_ticks: int = 150
     first_answer_timeout_ticks: int = 1500
     slow_append_ticks: int = 2
-    slow_appends_max: int = 16
+    slow_appends: int = 16
     scrub_bytes_per_tick: int = 0
     scrub_pass_ticks_min: int = 60_000
 

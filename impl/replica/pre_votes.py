@@ -86,8 +86,8 @@ class PreVotes:
         return not state.is_primary and state.ticks - state.timers.heard_at >= state.config.normal_timeout_ticks
 
     def quorum_wants(self) -> bool:
-        """True if q_v replicas want to leave this view, or have left it; this one, and those that are in an earlier view
-        and wait there, count if this one misses its primary.
+        """True if q_v replicas want to leave this view, or have left it; this one, and those that wait in an earlier
+        view, count if this one misses its primary.
         """
         state = self.state
         since = state.ticks - state.config.normal_timeout_ticks

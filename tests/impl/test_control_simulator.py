@@ -12,14 +12,16 @@ from viewproof.impl.groups.plane import Plane
 from viewproof.impl.interface.durable import ConfigurationError
 from viewproof.impl.replica.features import SUPPORTS_ALL
 from viewproof.impl.sim import SimResult, simulate
+from viewproof.impl.sim.named_profiles import NAMED_PROFILES
 from viewproof.impl.sim.profile import profile_draw, supports_drawn
 
 SEEDS = range(12)
 
 
-def run(seed: int, features: str, plane: Plane = Plane.SINGLE, *faults: str) -> SimResult:
-    profile = replace(profile_draw(Random(seed)), features=features, plane=plane)
-    return simulate(seed, requests=120, profile=profile, faults=frozenset(faults))
+def run(seed: int, features: str, plane: Plane = Plane.SINGLE, *faults: str, profile: str = "") -> SimResult:
+    chosen = NAMED_PROFILES[profile] if profile else profile_draw(Random(seed))
+    profile_run = replace(chosen, features=features, plane=plane)
+    return simulate(seed, requests=120, profile=profile_run, faults=frozenset(faults))
 
 
 @pytest.mark.parametrize("features", ["all", "upgrade"])
@@ -41,19 +43,19 @@ def test_a_member_that_does_not_support_a_feature_keeps_it_off() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "features", "plane", "checker"),
+    ("fault", "features", "plane", "profile", "checker"),
     [
-        ("control.no_offset_advance", "all", Plane.SINGLE, "agreement"),
-        ("control.applied_on_leader_only", "all", Plane.SINGLE, "features"),
-        ("control.map_order_digest", "all", Plane.SINGLE, "features"),
-        ("control.unsupported_member", "partial", Plane.SINGLE, "replica"),
-        ("commit.stale_frontier", "none", Plane.PARTITIONS, "acknowledgements"),
+        ("control.no_offset_advance", "all", Plane.SINGLE, "", "agreement"),
+        ("control.applied_on_leader_only", "all", Plane.SINGLE, "", "features"),
+        ("control.map_order_digest", "all", Plane.SINGLE, "", "features"),
+        ("control.unsupported_member", "partial", Plane.SINGLE, "", "replica"),
+        ("commit.stale_frontier", "none", Plane.PARTITIONS, "storm", "acknowledgements"),
     ],
 )
-def test_each_fault_is_caught(fault: str, features: str, plane: Plane, checker: str) -> None:
+def test_each_fault_is_caught(fault: str, features: str, plane: Plane, profile: str, checker: str) -> None:
     caught: set[str] = set()
     for seed in range(30):
-        caught |= {failure.checker for failure in run(seed, features, plane, fault).failures}
+        caught |= {failure.checker for failure in run(seed, features, plane, fault, profile=profile).failures}
         if checker in caught:
             return
     pytest.fail(f"{fault} was not caught by {checker}, but by {caught}")

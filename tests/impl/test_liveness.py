@@ -237,7 +237,7 @@ def test_a_replica_in_a_later_view_is_followed_after_a_while() -> None:
 
 @pytest.mark.parametrize("view", [21, 22])
 def test_of_two_replicas_in_views_far_apart_neither_comes_view_by_view(view: int) -> None:
-    """Replica 1 restarts in a view that it led, or that was led by replica 0, which is gone: it does not vote for it."""
+    """Replica 1 restarts in a view that it led, or that was led by replica 0, which is gone: it has no vote for it."""
     link = Link()
     link.lose = lambda source, to, message: 2 in (source, to)
     link.deliver(1, StartViewChange(view, 0))

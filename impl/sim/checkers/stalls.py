@@ -6,7 +6,8 @@ slow, for so long that every timeout has passed several times. If then a quorum 
 
 * a client that reaches all of it is answered within that time;
 * its view does not change any more, if nothing is lost, no disk is slow and its primary's heartbeats are not held;
-* a replica with a slow disk is not its primary, if all the others are faster.
+* a replica with a slow disk is not its primary, if all the others are faster, are a quorum without it, and no larger
+  one than a majority: the slowest of more is not so much faster.
 
 A primary of view 0 that nobody answered yet may wait for its peers to be started (`first_answer_timeout_ticks`); the
 time of judging begins anew when that has ended.
@@ -139,7 +140,9 @@ class StallsChecker(Checker):
             done = cluster.clients.completed - self.completed_since
             primary = view % len(cluster.replicas)
             lasts = cluster.now - self.since >= 2 * patience(cluster) and done >= 60
-            if lasts and slow == [primary] and (primary + 1) % len(cluster.replicas) in quorum:
+            count = len(cluster.replicas)
+            few = cluster.storages[0].superblock.quorums.replication <= min(count - 1, count // 2 + 1)
+            if few and lasts and slow == [primary] and (primary + 1) % len(cluster.replicas) in quorum:
                 self.fail(f"tick {cluster.now}: replica {primary} leads view {view} with a slow disk; {self._states()}")
                 self.since = cluster.now
             return

@@ -318,3 +318,28 @@ def test_a_peer_that_takes_the_connection_and_says_nothing_is_a_problem(monkeypa
     problem = asyncio.run(asyncio.wait_for(run(), SECONDS))
     assert len(lines) == len(problem) == 1
     assert "the connection is taken, and no hello comes" in problem[0]
+
+
+def test_a_peer_that_takes_connections_and_closes_them_is_a_problem_once_it_does_not_end() -> None:
+    lines: list[str] = []
+    closed = []
+
+    def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        closed.append(writer)
+        writer.close()
+
+    async def run() -> tuple[str, ...]:
+        rude = await asyncio.start_server(close, "127.0.0.1", 0)
+        known = peers()
+        known.addresses = (ADDRESSES[0], rude.sockets[0].getsockname(), ADDRESSES[2])
+        task = asyncio.get_running_loop().create_task(PeerLink(1, known, LogBudget(lines.append)).keep_up())
+        while len(known.problems()) == 0:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        rude.close()
+        return known.problems()
+
+    problem = asyncio.run(asyncio.wait_for(run(), SECONDS))
+    assert len(closed) >= links.UNHEARD_MAX
+    assert len(lines) == len(problem) == 1
+    assert "closed before a hello" in problem[0]
