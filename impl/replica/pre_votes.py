@@ -7,8 +7,8 @@ it allows at any time; when not to make it is left to the replica (`spec.vsr.cor
 
 A replica that mends its log takes part in no view, and says so in the same way. If q_v replicas take no part in a view,
 the others are too few for a quorum in it, so nothing is lost. Nor does who says so in an earlier view take part in
-ours: whoever misses its own primary counts it, moves on and so calls it. It would come view by view if left alone, for
-a replica that has voted for its view in an earlier life, or has not voted for it, does not vote for it again.
+ours: whoever misses its own primary, and does not vote for its view, counts it, moves on and so calls it. Left alone,
+it would come view by view: a replica votes for no view that it was normal in, or that it entered before it restarted.
 
 A replica that is in a later view cannot come back: it counts as one that wants to leave, and if a healthy view goes on
 without it, its primary calls all to that later view after a while (`left_behind`).
@@ -34,7 +34,7 @@ class Left:
 
 class PreVotes:
     """`wants`: replica → (view wanted, tick at which it said so last), a view that has begun here if it said so after
-    that; `left`: replica → what is known of it.
+    that; `left`: replica → what is known of it; `calls`: this replica votes for its view, again and again.
     """
 
     def __init__(self, state: State, out: Outbox) -> None:
@@ -43,10 +43,12 @@ class PreVotes:
         self.wants: dict[int, tuple[int, int]] = {}
         self.left: dict[int, Left] = {}
         self.asked_at = LONG_AGO
+        self.calls = False
 
     def forget_view(self) -> None:
         """Another view begins: this replica has not asked to leave it, nor has who wanted it to begin."""
         self.asked_at = LONG_AGO
+        self.calls = False
         self.wants = {node: want for node, want in self.wants.items() if want[0] > self.state.view}
 
     # What others say
@@ -86,13 +88,14 @@ class PreVotes:
         return not state.is_primary and state.ticks - state.timers.heard_at >= state.config.normal_timeout_ticks
 
     def quorum_wants(self) -> bool:
-        """True if q_v replicas want to leave this view, or have left it; this one, and those that wait in an earlier
-        view, count if this one misses its primary.
+        """True if q_v replicas want to leave this view, or have left it; this one counts if it misses its primary, and
+        so do those that wait in an earlier view, unless its vote calls them to this one.
         """
         state = self.state
         since = state.ticks - state.config.normal_timeout_ticks
         misses = self.misses_primary
-        voters = {node for node, (view, at) in self.wants.items() if at >= since and (misses or view > state.view)}
+        least = 0 if misses and not self.calls else state.view + 1
+        voters = {node for node, (view, at) in self.wants.items() if at >= since and view >= least}
         voters |= {node for node, left in self.left.items() if left.view > state.view}
         if misses:
             voters.add(state.node)

@@ -112,6 +112,7 @@ class ViewChange:
         )
         self._start_view_change_own = StartViewChange(view, self.state.node, self.state.clock, seq)
         self.out.send_others(self._start_view_change_own)
+        self.pre_votes.calls = True
         self.send_do_view_change()
 
     def on_start_view_change(self, message: StartViewChange) -> None:

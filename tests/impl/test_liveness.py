@@ -253,18 +253,39 @@ def test_of_two_replicas_in_views_far_apart_neither_comes_view_by_view(view: int
     assert [(link[node].state.view, link[node].state.status) for node in (1, 2)] == [(view + 1, "normal")] * 2
 
 
+def test_who_votes_for_its_view_does_not_run_on_for_one_that_waits_in_an_earlier_view() -> None:
+    """It mends its log for long, say, and does not come."""
+    link = Link()
+    link.lose = lambda source, to, message: True
+    link.deliver(1, StartViewChange(1, 0))
+    link.run()
+    for _ in range(10):
+        link.deliver(1, PreVote(1, 2))
+        link.tick(link.config.normal_timeout_ticks - 1, 1)
+    assert (link[1].state.view, link[1].state.status) == (1, "view_change")
+    link.crash(1)
+    link.boot(1)
+    for _ in range(10):
+        link.deliver(1, PreVote(1, 2))
+        link.tick(link.config.normal_timeout_ticks - 1, 1)
+    assert (link[1].state.view, link[1].state.status) == (2, "view_change")
+
+
 def test_what_was_wanted_before_this_view_began_is_no_wish_to_leave_it() -> None:
     link = Link()
     link.lose = lambda source, to, message: True
-    link.deliver(1, PreVote(1, 2))
     link.deliver(1, StartViewChange(1, 0))
     link.run()
-    link[1].state.timers.heard_at -= 1_000
-    link.tick(1, 1)
-    assert link[1].state.view == 1
-    link.deliver(1, PreVote(1, 2))
-    link.tick(1, 1)
-    assert link[1].state.view == 2
+    link.crash(1)
+    link.boot(1)
+    votes = link[1].pre_votes
+    link.deliver(1, PreVote(3, 2))
+    assert votes.quorum_wants()
+    link.deliver(1, StartViewChange(3, 0))
+    link.run()
+    assert (link[1].state.view, votes.wants, votes.quorum_wants()) == (3, {}, False)
+    link.deliver(1, PreVote(4, 2))
+    assert votes.quorum_wants()
 
 
 def test_a_heartbeat_is_answered_and_an_acknowledgement_is_an_answer_too() -> None:
