@@ -67,7 +67,7 @@ def test_boots_are_measured_by_size() -> None:
     assert min(float(cells[name]) for name in ("open ms", "restore ms", "replay ms")) > 0
 
 
-@pytest.mark.parametrize("mode", ["group", "entry"])
+@pytest.mark.parametrize("mode", [pytest.param("group", marks=pytest.mark.long), "entry"])
 def test_the_cluster_is_measured_next_to_pysyncobj(mode: str) -> None:
     pytest.importorskip("pysyncobj")
     cells = dict(zip(range(len(CLUSTER_HEADER)), compare(Row(mode, 8, 64), seconds=0.5, repeat=1), strict=True))

@@ -69,7 +69,7 @@ def undecided_by_name(rows: list[Row], made: Change, missing: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=pytest.mark.long) if n % 2 else n for n in SEEDS])
 def test_a_single_change_is_rejected_or_harmless(seed: int, tmp_path: Path) -> None:
     rows = simulated(tmp_path, seed, replicas=3, requests=40)
     assert check_run("run", rows, AuditOptions()).verdict == "conforms"
@@ -256,7 +256,7 @@ def require_no_cut_to_violate(rows: list[Row], step: int) -> None:
             assert verdict.verdict != "violates", (node, end, verdict.violations)
 
 
-@pytest.mark.parametrize("seed", [3, 4, 7, 10, 13, 21])
+@pytest.mark.parametrize("seed", [3, 7, 13])
 def test_a_trace_cut_somewhere_is_never_said_to_violate(seed: int, tmp_path: Path) -> None:
     require_no_cut_to_violate(simulated(tmp_path, seed, requests=25), step=29)
 
