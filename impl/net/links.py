@@ -70,6 +70,7 @@ class PeerLink:
         self._peers = peers
         self._log = log
         self._address = peers.addresses[peer]
+        self._where = f"replica {peer} at {address_text(self._address)}"
         self._transport: asyncio.Transport | None = None
         self._dialled: _Dialled | None = None
         self._lost = asyncio.Event()
@@ -115,9 +116,7 @@ class PeerLink:
                     await self._lost.wait()
                 except ssl.SSLError as error:
                     self._refusal = str(error)
-                    self._note(
-                        "dialled", f"replica {self.peer} at {address_text(self._address)}: {certificate_text(error)}"
-                    )
+                    self._note("dialled", f"{self._where}: {certificate_text(error)}")
                 except (OSError, TimeoutError):
                     pass
                 self._let_go()
@@ -165,12 +164,12 @@ class PeerLink:
                 elif not isinstance(frame, Hello):
                     raise FrameError(f"unexpected {type(frame).__name__}")
                 elif (reason := self._reason(frame)) is not None:
-                    self._close(f"replica {self.peer} at {address_text(self._address)}: {reason}", reason)
+                    self._close(f"{self._where}: {reason}", reason)
                     return
                 else:
                     self.connected = True
         except FrameError as error:
-            self._close(f"replica {self.peer} at {address_text(self._address)}: {error}", str(error))
+            self._close(f"{self._where}: {error}", str(error))
 
     def _reason(self, hello: Hello) -> str | None:
         """Why this is not the replica that was dialled, or None."""
@@ -186,13 +185,13 @@ class PeerLink:
 
     def _on_goodbye(self, frame: Goodbye) -> None:
         if frame.stops:
-            text = f"replica {self.peer} at {address_text(self._address)} has stopped: {frame.reason}"
+            text = f"{self._where} has stopped: {frame.reason}"
             if self._peers.note(self.peer, "stopped", text, lasting=True):
                 self._log.note(text)
         if frame.temporary:
             return
         self._refusal = frame.reason
-        text = f"replica {self.peer} at {address_text(self._address)} refuses this one: {frame.reason}"
+        text = f"{self._where} refuses this one: {frame.reason}"
         self._note("refuses", text)
 
     def _close(self, text: str, reason: str) -> None:
@@ -218,12 +217,11 @@ class PeerLink:
         """A certificate that has ended ends the connection; one to which nobody answers is a problem."""
         now = asyncio.get_running_loop().time()
         if self._transport is not None and not self.connected and now - self._made_at > HELLO_SECONDS_MAX:
-            where = f"replica {self.peer} at {address_text(self._address)}"
             self._note(
-                "mute", f"{where}: the connection is taken, and no hello comes: a process hangs, or is no replica"
+                "mute", f"{self._where}: the connection is taken, and no hello comes: a process hangs, or is no replica"
             )
         if self.connected and time.time() > self._expires_at:
-            self._close(f"replica {self.peer} at {address_text(self._address)}: its certificate has expired", "expired")
+            self._close(f"{self._where}: its certificate has expired", "expired")
 
     def on_lost(self, dialled: _Dialled, exc: Exception | None) -> None:
         """Wake ``keep_up``."""
@@ -231,10 +229,11 @@ class PeerLink:
             return
         if isinstance(exc, ssl.SSLError) and exc.reason != "APPLICATION_DATA_AFTER_CLOSE_NOTIFY":
             self._refusal = str(exc)
-            self._note("refuses", f"replica {self.peer} at {address_text(self._address)}: {certificate_text(exc)}")
+            self._note("refuses", f"{self._where}: {certificate_text(exc)}")
         elif self._unheard >= UNHEARD_MAX:
-            where = f"replica {self.peer} at {address_text(self._address)}"
-            self._note("mute", f"{where}: connections are taken and closed before a hello: no replica answers there")
+            self._note(
+                "mute", f"{self._where}: connections are taken and closed before a hello: no replica answers there"
+            )
         self._transport = None
         self.connected = False
         self._outgoing.clear()
