@@ -7,6 +7,7 @@ audits of it are inconclusive, which the table says. Exit code 1 if a run failed
 
 With `--state FILE` what was run is kept in the file, also when it is interrupted, and the same command goes on there:
 a hundred thousand runs (`--runs 100000`) are some hours, `--seconds S` at a time; `--jobs 2` takes two cores for them.
+With `--record` the table is kept as the last one, and written into docs/recovery-and-repair.md.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from pathlib import Path
 
 import click
 
+from benchmarks.figures import record
+from benchmarks.text import table
 from viewproof.impl.sim.named_profiles import NAMED_PROFILES
 from viewproof.impl.sim.run import SimResult, simulate
 from viewproof.refinement.checker import check_run
@@ -76,6 +79,8 @@ def spare_the_collector() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
+OUTCOMES = ("conforms", "inconclusive", "failed")
+HEADER = ("profile", *OUTCOMES)
 BLOCK = 10
 """Runs that each of several processes is given at a time."""
 
@@ -153,6 +158,22 @@ class Campaign:
         why = (*map(str, result.failures), *(found.message for found in verdict.violations), *verdict.missing)
         return (self.failed[-1], *(f"    {line}" for line in why[:SHOWN]))
 
+    def table(self) -> list[tuple[str, ...]]:
+        """Runs by profile and outcome, those of all profiles last (HEADER)."""
+        counts: dict[str, dict[str, int]] = {}
+        for key, number in self.verdicts.items():
+            name, _, kind = key.partition(":")
+            for row in (name, "all"):
+                found = counts.setdefault(row, dict.fromkeys(OUTCOMES, 0))
+                found[kind if kind in found else "failed"] += number
+        names = (*sorted(counts.keys() - {"all"}), "all")
+        return [(name, *(f"{number:,}" for number in counts[name].values())) for name in names if name in counts]
+
+    def summary(self) -> str:
+        """Seeds, failures, events and trees."""
+        text = f"{self.done:,} runs, seeds {self.seed} to {self.seed + self.done - 1}, {len(self.failed)} failed"
+        return f"{text}; {self.events:,} events; by trees {', '.join(f'{t}: {n:,}' for t, n in self.trees.items())}"
+
 
 def tree_at_hand() -> str:
     """The revision of this repository, with a plus if it was changed since; "" if there is none."""
@@ -172,7 +193,8 @@ def tree_at_hand() -> str:
 @click.option(
     "--state", type=click.Path(dir_okay=False, path_type=Path), help="What was run so far, to go on with another time."
 )
-def main(seed: int, runs: int, requests: int, seconds: float | None, jobs: int, state: Path | None) -> None:
+@click.option("--record", "kept", is_flag=True, help="Keep the table, and write docs/recovery-and-repair.md.")
+def main(seed: int, runs: int, requests: int, seconds: float | None, jobs: int, state: Path | None, kept: bool) -> None:
     """Makes the runs; a line per failure at once, a table at the end."""
     found = Campaign.begun(state, seed, requests)
     tree, before, started = tree_at_hand(), found.done, time.monotonic()
@@ -188,11 +210,10 @@ def main(seed: int, runs: int, requests: int, seconds: float | None, jobs: int, 
     finally:
         made_now.close()
         found.keep(state)
-    for key, number in sorted(found.verdicts.items()):
-        name, _, kind = key.partition(":")
-        click.echo(f"{name:18} {kind:13} {number:6,}")
-    text = f"{found.done:,} runs, seeds {seed} to {seed + found.done - 1}, {len(found.failed)} failed"
-    click.echo(f"{text}; {found.events:,} events; by trees {', '.join(f'{t}: {n:,}' for t, n in found.trees.items())}")
+    click.echo(f"{table(HEADER, found.table())}\n\n{found.summary()}")
+    if kept:
+        words = f"python -m benchmarks.campaign --seed {seed} --requests {requests} --runs {runs}"
+        record("campaign", "campaign", HEADER, found.table(), f"{words} --state F --record", f"{found.summary()}.")
     raise SystemExit(1 if found.failed else 0 if found.done >= runs else 4)
 
 

@@ -107,6 +107,10 @@ def test_a_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
     assert run.exit_code == 0
     assert (kept["done"], sum(kept["verdicts"].values()), sum(kept["trees"].values())) == (2, 2, 2)
     assert "2 runs, seeds 5 to 6, 0 failed" in run.output
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in run.output.splitlines() if "|" in line]
+    assert rows[0] == ["profile", "conforms", "inconclusive", "failed"]
+    assert len(rows) == 5
+    assert rows[-1] == ["all", "2", "0", "0"]
     other = CliRunner().invoke(campaign, ["--seed", "6", "--state", str(state)])
     assert other.exit_code == 2
     assert "runs from seed 5 with 4 requests" in other.output

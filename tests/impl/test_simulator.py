@@ -31,7 +31,7 @@ def replay_command(seed: int, replicas: int) -> str:
     return f'python -c "from viewproof.impl.sim import simulate; simulate({seed}, replicas={replicas}, requests=120)"'
 
 
-@pytest.mark.parametrize("replicas", [3, 5])
+@pytest.mark.parametrize("replicas", [3, pytest.param(5, marks=pytest.mark.long)])
 def test_runs_with_faults_pass_all_checkers(replicas: int) -> None:
     for seed in range(30):
         result = simulate(seed, replicas=replicas, requests=120)

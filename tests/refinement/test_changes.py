@@ -69,7 +69,7 @@ def undecided_by_name(rows: list[Row], made: Change, missing: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("seed", [pytest.param(n, marks=pytest.mark.long) if n % 2 else n for n in SEEDS])
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=pytest.mark.long) if n % 3 else n for n in SEEDS])
 def test_a_single_change_is_rejected_or_harmless(seed: int, tmp_path: Path) -> None:
     rows = simulated(tmp_path, seed, replicas=3, requests=40)
     assert check_run("run", rows, AuditOptions()).verdict == "conforms"

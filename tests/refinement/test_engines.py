@@ -74,7 +74,10 @@ def same(report: AuditReport) -> AuditReport:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    "layout",
+    [by_run, parquet, split_later, *(pytest.param(each, marks=pytest.mark.long) for each in (one_file, by_node))],
+)
 @pytest.mark.parametrize("make", [broken_traces, lambda: [fakes.records(f"r{n}") for n in range(5)]])
 def test_engines_agree(tmp_path: Path, layout: Layout, make: Any, spark_session: Any) -> None:
     from viewproof.refinement import spark

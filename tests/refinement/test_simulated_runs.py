@@ -28,7 +28,7 @@ def all_conform(out: Path, seeds: range, replicas: int, requests: int) -> None:
         assert verdict.events > requests
 
 
-@pytest.mark.parametrize("replicas", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("replicas", [1, 2, 3, 5, *(pytest.param(n, marks=pytest.mark.long) for n in (4, 6))])
 def test_faulted_runs_conform(replicas: int, tmp_path: Path) -> None:
     all_conform(tmp_path, range(1000, 1006), replicas, requests=120)
 

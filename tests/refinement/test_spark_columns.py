@@ -40,7 +40,9 @@ def judged(rows: list[dict[str, Any]], size: int, options: AuditOptions | None =
     }
 
 
-@pytest.mark.parametrize(("size", "table", "held"), [(8192, 1 << 16, 4), (100, 150, 4), (64, 64, 1)])
+@pytest.mark.parametrize(
+    ("size", "table", "held"), [(8192, 1 << 16, 4), (100, 150, 4), pytest.param(64, 64, 1, marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("how", ["compiled", "python"])
 def test_good_and_bad_runs_have_their_verdicts(
     size: int, table: int, held: int, how: str, monkeypatch: pytest.MonkeyPatch

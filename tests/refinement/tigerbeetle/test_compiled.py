@@ -71,7 +71,11 @@ def files(folder: Path, name: str, count: int, seeds: range) -> Iterator[Path]:
         yield path
 
 
-@pytest.mark.parametrize(("name", "allow"), [(ALONE, (SOLO,)), (LATER, ())])
+BOTH = [(ALONE, (SOLO,)), pytest.param(LATER, (), marks=pytest.mark.long)]
+"""Log → what of its release's ways is allowed in it."""
+
+
+@pytest.mark.parametrize(("name", "allow"), BOTH)
 def test_a_log_that_plainly_conforms_is_judged_by_compiled_code_alone(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str, allow: tuple[str, ...]
 ) -> None:
@@ -86,7 +90,7 @@ def test_what_compiled_code_refuses_is_judged_row_by_row_and_told(
     assert "advance: on_request is refused" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(("name", "allow"), [(ALONE, (SOLO,)), (LATER, ())])
+@pytest.mark.parametrize(("name", "allow"), BOTH)
 def test_of_changed_logs_both_say_the_same(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, allow: tuple[str, ...]
 ) -> None:

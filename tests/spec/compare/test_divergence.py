@@ -29,7 +29,9 @@ def mutant(spec: Spec, id: str) -> Spec:
     return next(m for m in mutants(spec) if m.id.startswith(id)).of(spec)
 
 
-@pytest.mark.parametrize("name", ["core", "clients", "superblock"])
+@pytest.mark.parametrize(
+    "name", ["core", *(pytest.param(n, marks=pytest.mark.long) for n in ("clients", "superblock"))]
+)
 def test_a_specification_read_from_plain_data_is_searched_like_the_one_that_was_written(name: str) -> None:
     sizes = {"replicas": 2, **({"rots": 0} if name == "superblock" else {})}
     spec = model(name, **sizes)

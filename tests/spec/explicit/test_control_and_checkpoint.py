@@ -53,7 +53,7 @@ SMALL: list[Any] = [
     ("control_checkpoint", {"replicas": 2, "views": 1, "ops": 1, "restarts": 1}),
     ("pipeline", {"replicas": 2, "views": 1}),
     ("pipeline", {"replicas": 2, "views": 2, "ops": 1, "clients": 1}),
-    ("withdrawal", {"replicas": 2, "views": 1}),
+    pytest.param("withdrawal", {"replicas": 2, "views": 1}, marks=pytest.mark.long),
     ("frontiers", {"views": 1}),
     pytest.param("frontiers", {"views": 3, "ops": 1, "clients": 1, "requests": 1}, marks=pytest.mark.long),
 ]

@@ -14,9 +14,11 @@ from viewproof.spec.vsr import model
 
 INSTANCES: list[Any] = [
     {"replicas": 2, "views": 2, "ops": 1, "requests": 1, "restarts": 1},
-    {"replicas": 3, "views": 1, "ops": 2, "requests": 2, "restarts": 0},
+    pytest.param({"replicas": 3, "views": 1, "ops": 2, "requests": 2, "restarts": 0}, marks=pytest.mark.long),
     {"replicas": 2, "views": 2, "ops": 2, "requests": 1, "restarts": 0},
-    {"replicas": 1, "views": 2, "ops": 2, "clients": 2, "requests": 1, "restarts": 1},
+    pytest.param(
+        {"replicas": 1, "views": 2, "ops": 2, "clients": 2, "requests": 1, "restarts": 1}, marks=pytest.mark.long
+    ),
     pytest.param({"replicas": 2, "views": 3, "ops": 1, "requests": 1, "restarts": 0}, marks=pytest.mark.long),
 ]
 

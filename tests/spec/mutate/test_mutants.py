@@ -187,7 +187,7 @@ def test_shapes_in_which_the_specification_itself_is_wrong_are_refused() -> None
     [
         ("core", {"views": 2, "ops": 1, "requests": 1, "restarts": 1}),
         pytest.param("combined", {}, marks=pytest.mark.long),
-        ("superblock", {}),
+        pytest.param("superblock", {}, marks=pytest.mark.long),
     ],
 )
 def test_an_action_made_again_from_its_record_does_the_same(name: str, sizes: dict[str, int]) -> None:

@@ -15,12 +15,12 @@ from viewproof.spec.oxia.models import Bounds
 from viewproof.spec.oxia.progress import goals
 from viewproof.spec.sizes import Size
 
-SMALL: list[tuple[str, dict[str, int]]] = [
+SMALL: list[Any] = [
     ("oxia", {"replicas": 1, "terms": 2, "offsets": 2}),
     ("oxia", {"replicas": 2, "terms": 2, "offsets": 1}),
     ("oxia", {"replicas": 3, "terms": 1, "offsets": 1}),
     ("oxia_restart", {"replicas": 2, "terms": 1, "offsets": 2}),
-    ("oxia_restart", {"replicas": 2, "terms": 2, "offsets": 1}),
+    pytest.param("oxia_restart", {"replicas": 2, "terms": 2, "offsets": 1}, marks=pytest.mark.long),
     ("oxia_control", {"replicas": 2, "terms": 1, "offsets": 2}),
     ("oxia_control", {"replicas": 2, "terms": 1, "offsets": 1, "restarts": 1}),
 ]

@@ -65,7 +65,12 @@ def test_two_partitions_hold_with_the_pinned_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    "sizes", [TINY, {**TINY, "replicas": 1, "ops": 2, "requests": 2, "partitions": 2, "messages": 1}], ids=str
+    "sizes",
+    [
+        pytest.param(TINY, marks=pytest.mark.long),
+        {**TINY, "replicas": 1, "ops": 2, "requests": 2, "partitions": 2, "messages": 1},
+    ],
+    ids=str,
 )
 def test_interp_agrees_on_counts_and_witnesses(sizes: Sizes) -> None:
     spec = model("partitions", **sizes)

@@ -42,7 +42,7 @@ PINNED_LONG: list[tuple[str, Sizes]] = [
 SMALL: list[Any] = [
     ("iggy_views", {"replicas": 2, "views": 2}),
     pytest.param("iggy_crash", {"replicas": 2}, marks=pytest.mark.long),
-    ("iggy_clients", {"views": 1, "clients": 1, "ops": 3}),
+    pytest.param("iggy_clients", {"views": 1, "clients": 1, "ops": 3}, marks=pytest.mark.long),
     ("iggy_whole", {"clients": 1, "ops": 2, "views": 1}),
 ]
 
