@@ -142,9 +142,11 @@ def _text(name: str, doc: str, properties: dict[str, Any], required: list[str], 
 
 
 def _tidy(value: Any) -> Any:
+    """Descriptions on one line, and no default that is an empty object: msgspec tells it since 0.23 only."""
     if isinstance(value, dict):
         return {
             key: " ".join(of.split()) if key == "description" and isinstance(of, str) else _tidy(of)
             for key, of in value.items()
+            if (key, of) != ("default", {})
         }
     return [_tidy(of) for of in value] if isinstance(value, list) else value
