@@ -30,7 +30,7 @@ def test_runs_over_rotten_disks_conform(replicas: int, tmp_path: Path) -> None:
         assert met[situation], situation
 
 
-@pytest.mark.parametrize("replicas", [1, 3, 5])
+@pytest.mark.parametrize("replicas", [1, 3, pytest.param(5, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", NAMED_PROFILES)
 def test_runs_of_every_named_profile_conform(name: str, replicas: int, tmp_path: Path) -> None:
     profile = NAMED_PROFILES[name]

@@ -46,7 +46,7 @@ def calls(replay: Replay) -> list[tuple[str, tuple[int, ...]]]:
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "-".join(o) or "core")
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
 def test_a_random_walk_is_the_same_in_the_compiled_replay_and_the_interpreter(
     options: dict[str, Any], seed: int
 ) -> None:

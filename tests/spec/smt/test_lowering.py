@@ -43,7 +43,7 @@ CORES = {
     "slots": lambda: model("iggy", replicas=3, views=2, ops=3, slots=1, restarts=1),
     **{f.id: lambda fault=f.id: FAULT_MODELS[fault].spec(fault) for f in table.FAULTS},
 }
-NAMES = [pytest.param(n, marks=pytest.mark.long) if "." in n else n for n in CORES]
+NAMES = [pytest.param(n, marks=pytest.mark.long) if "." in n or n == "slots" else n for n in CORES]
 
 
 def agree(spec: Spec, low: Lowering, states: list[State]) -> int:
