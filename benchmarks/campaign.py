@@ -7,7 +7,9 @@ audits of it are inconclusive, which the table says. Exit code 1 if a run failed
 
 With `--state FILE` what was run is kept in the file, also when it is interrupted, and the same command goes on there:
 a hundred thousand runs (`--runs 100000`) are some hours, `--seconds S` at a time; `--jobs 2` takes two cores for them.
-With `--record` the table is kept as the last one, and written into docs/recovery-and-repair.md.
+`--again` makes those that failed again, with the tree at hand, before it goes on; to be given only where what was
+mended cannot make others fail. With `--record` the table is kept as the last one, and written into
+docs/recovery-and-repair.md.
 """
 
 from __future__ import annotations
@@ -108,8 +110,9 @@ def replay(seed: int, requests: int) -> str:
 class Campaign:
     """What was run so far: seeds from `seed` to below `seed + done`, of so many requests.
 
-    `verdicts`: profile and verdict, joined by a colon → runs; `failed`: how to make each failed run again; `trees`:
-    revision of this repository → runs made with it.
+    `verdicts`: profile and verdict, joined by a colon → runs; `failed`: how to make each failed run again; `mended`:
+    the same of those that failed and no longer do, with the revision that they were made again with; `trees`: revision
+    of this repository → runs made with it first.
     """
 
     seed: int
@@ -118,6 +121,7 @@ class Campaign:
     events: int = 0
     verdicts: dict[str, int] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
+    mended: list[str] = field(default_factory=list)
     trees: dict[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -145,18 +149,31 @@ class Campaign:
 
     def add(self, tree: str, result: SimResult, verdict: RunVerdict) -> tuple[str, ...]:
         """One more run. Returns what is wrong with it, in lines, none if nothing is."""
+        self.trees[tree] = self.trees.get(tree, 0) + 1
+        self.events += result.events
+        self.done += 1
+        return self._judge(result, verdict)
+
+    def _judge(self, result: SimResult, verdict: RunVerdict) -> tuple[str, ...]:
         name = profile_of(result.seed)
         kind = str(verdict.verdict) if result.ok else "fails"
         key = f"{name or 'drawn'}:{kind}"
         self.verdicts[key] = self.verdicts.get(key, 0) + 1
-        self.trees[tree] = self.trees.get(tree, 0) + 1
-        self.events += result.events
-        self.done += 1
         if kind == "conforms" or (kind == "inconclusive" and name in OUTSIDERS):
             return ()
         self.failed.append(f"{kind}: {replay(result.seed, self.requests)}")
         why = (*map(str, result.failures), *(found.message for found in verdict.violations), *verdict.missing)
         return (self.failed[-1], *(f"    {line}" for line in why[:SHOWN]))
+
+    def make_again(self, tree: str) -> Generator[tuple[str, ...], None, None]:
+        """Makes those that failed again; yields of each what is wrong with it, in lines."""
+        before, self.failed = self.failed, []
+        for text in before:
+            kind, seed = text.partition(":")[0], int(text.split(" --seed ")[1].split()[0])
+            self.verdicts[f"{profile_of(seed) or 'drawn'}:{kind}"] -= 1
+            wrong = self._judge(*judged(seed, self.requests))
+            self.mended += [] if wrong else [f"{text} ({tree})"]
+            yield wrong
 
     def table(self) -> list[tuple[str, ...]]:
         """Runs by profile and outcome, those of all profiles last (HEADER)."""
@@ -172,6 +189,7 @@ class Campaign:
     def summary(self) -> str:
         """Seeds, failures, events and trees."""
         text = f"{self.done:,} runs, seeds {self.seed} to {self.seed + self.done - 1}, {len(self.failed)} failed"
+        text += f" ({len(self.mended)} more did so and no longer do)" if self.mended else ""
         return f"{text}; {self.events:,} events; by trees {', '.join(f'{t}: {n:,}' for t, n in self.trees.items())}"
 
 
@@ -193,11 +211,16 @@ def tree_at_hand() -> str:
 @click.option(
     "--state", type=click.Path(dir_okay=False, path_type=Path), help="What was run so far, to go on with another time."
 )
+@click.option("--again", is_flag=True, help="Make those that failed again, by the tree at hand.")
 @click.option("--record", "kept", is_flag=True, help="Keep the table, and write docs/recovery-and-repair.md.")
-def main(seed: int, runs: int, requests: int, seconds: float | None, jobs: int, state: Path | None, kept: bool) -> None:
+def main(
+    seed: int, runs: int, requests: int, seconds: float | None, jobs: int, state: Path | None, again: bool, kept: bool
+) -> None:
     """Makes the runs; a line per failure at once, a table at the end."""
     found = Campaign.begun(state, seed, requests)
     tree, before, started = tree_at_hand(), found.done, time.monotonic()
+    for wrong in found.make_again(tree) if again else ():
+        click.echo("\n".join(wrong or ("no longer fails",)))
     made_now = all_judged(seed + before, max(0, runs - before), requests, jobs)
     try:
         while (seconds is None or time.monotonic() - started < seconds) and (made := next(made_now, None)):

@@ -111,6 +111,19 @@ def test_a_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
     assert rows[0] == ["profile", "conforms", "inconclusive", "failed"]
     assert len(rows) == 5
     assert rows[-1] == ["all", "2", "0", "0"]
+    name = profile_of(5)
+    kept |= {
+        "failed": [f"fails: {replay(5, 4)}"],
+        "verdicts": kept["verdicts"] | {f"{name}:fails": 1, f"{name}:conforms": 0},
+    }
+    state.write_text(json.dumps(kept))
+    assert CliRunner().invoke(campaign, [*words, "--runs", "2"]).exit_code == 1
+    run = CliRunner().invoke(campaign, [*words, "--runs", "2", "--again"])
+    again = json.loads(state.read_text())
+    assert (run.exit_code, again["failed"], again["verdicts"][f"{name}:fails"]) == (0, [], 0)
+    assert again["verdicts"][f"{name}:conforms"] == 1
+    assert replay(5, 4) in again["mended"][0]
+    assert "0 failed (1 more did so and no longer do)" in run.output
     other = CliRunner().invoke(campaign, ["--seed", "6", "--state", str(state)])
     assert other.exit_code == 2
     assert "runs from seed 5 with 4 requests" in other.output

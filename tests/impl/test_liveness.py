@@ -155,6 +155,12 @@ def test_a_view_whose_primary_was_heard_late_was_not_left_for_nothing() -> None:
     assert result.ok, result.failures
 
 
+def test_a_view_that_has_not_begun_is_left_for_something() -> None:
+    """A backup missed its primary, whose heartbeat was held; the next view cannot begin, as its primary is deaf."""
+    result = simulate(69_038_435, requests=60, profile=NAMED_PROFILES["deaf"])
+    assert result.ok, result.failures
+
+
 def test_while_no_client_asks_nothing_is_left_unanswered() -> None:
     """All three paused for two thousand ticks; then one had waited for eight."""
     result = simulate(64_041_002, requests=60, profile=NAMED_PROFILES["deaf"])

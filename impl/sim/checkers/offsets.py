@@ -116,19 +116,25 @@ class OffsetsChecker(Checker):
             end = max(end, result.offset + result.count)
 
     def _check_kept(self, namespace: int, operation: AppendMessages, result: Appended, final: FinalState) -> None:
-        if not final.finished:
+        """Each of the messages can be read at a replica; of those that lie in two segments perhaps not all at one."""
+        if not final.finished or self._reads(namespace, result.offset, operation.messages, final):
             return
+        for offset, message in enumerate(operation.messages, result.offset):
+            if not self._reads(namespace, offset, (message,), final):
+                self.fail(f"no replica can read the messages at offset {offset} of {namespace}")
+
+    def _reads(self, namespace: int, offset: int, messages: tuple[bytes, ...], final: FinalState) -> bool:
+        """True if a replica can read all of them; none that can may have others there."""
         readable = False
         for replica in final.core:
             try:
-                found = replica.state.state_machine.partitions.read(namespace, result.offset, result.count)
+                found = replica.state.state_machine.partitions.read(namespace, offset, len(messages))
             except SegmentLostError:
                 continue  # a segment that went bad, and that nobody has asked for since
             readable = True
-            if found != operation.messages:
-                self.fail(f"replica {replica.state.node} has other messages at offset {result.offset} of {namespace}")
-        if not readable:
-            self.fail(f"no replica can read the messages at offset {result.offset} of {namespace}")
+            if found != messages:
+                self.fail(f"replica {replica.state.node} has other messages at offset {offset} of {namespace}")
+        return readable
 
 
 def _name(answer: Answer) -> str:

@@ -5,7 +5,8 @@ A run is judged only while it stands still around the replicas: the same ones up
 slow, for so long that every timeout has passed several times. If then a quorum is connected in both directions,
 
 * a client that reaches all of it is answered within that time;
-* its view does not change any more, if nothing is lost, no disk is slow and its primary's heartbeats are not held;
+* its view does not change any more once it has begun, if nothing is lost, no disk is slow and its primary's heartbeats
+  are not held;
 * a replica with a slow disk is not its primary, if all the others are faster, are a quorum without it, and no larger
   one than a majority: the slowest of more is not so much faster.
 
@@ -151,7 +152,8 @@ class StallsChecker(Checker):
         settled = self.view_settled
         if settled is not None and view > settled and not self._was_silent(settled, quorum):
             self.fail(f"tick {cluster.now}: view {settled} was left for {view} for nothing; {self._states()}")
-        self.view_settled = view if latest.state.status is Status.NORMAL or settled is not None else None
+        stays = settled is not None and view <= settled
+        self.view_settled = view if latest.state.status is Status.NORMAL or stays else None
 
     def _was_silent(self, view: int, quorum: tuple[int, ...]) -> bool:
         """True if heartbeats of the view's primary came late to one of the quorum, so that it was right to miss it.
