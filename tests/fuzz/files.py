@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import io
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -37,6 +39,16 @@ from viewproof.refinement.reading import read_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 STEADY = ROOT / "traces" / "recorded" / "steady" / "replica-1.ndjson"
+REAL = ROOT.parent / "shared" / "traces" / "real"
+LOGS: tuple[tuple[str, tuple[str, str], str], ...] = (
+    ("iggy/simulator/one-1-s22.log.zst", ("--adapter", "iggy"), "l.log"),
+    ("iggy/server/calm.log.zst", ("--adapter", "iggy"), "l.log"),
+    ("oxia/calm.ndjson.zst", ("--adapter", "oxia"), "l.ndjson"),
+    ("tigerbeetle-2022-06/seed-12.log.zst", ("--input", "tigerbeetle"), "l.log"),
+    ("tigerbeetle-2026-07/seed-118.log.zst", ("--input", "tigerbeetle"), "l.log"),
+)
+"""Logs of other systems, which lie outside of the repository; how each is audited, and a name for a part of it."""
+LOG_LINES = 600
 FAILED = "VSR_DEBUG=1"
 """What a command says when it ends by an error that is none of its own."""
 
@@ -151,6 +163,12 @@ class Directories:
         return True
 
 
+def _beginning(path: Path) -> bytes:
+    """The first lines of a packed log."""
+    with zstandard.open(path, "rb") as file:
+        return b"".join(islice(io.BufferedReader(file), LOG_LINES))
+
+
 class Inputs:
     """Traces in each form, and logs, as `vsr audit` reads them."""
 
@@ -166,6 +184,7 @@ class Inputs:
             "t.ndjson.zst": zstandard.compress(lines),
             "t.parquet": (directory / "packed.parquet").read_bytes(),
         }
+        self._logs = [(words, name, _beginning(REAL / path)) for path, words, name in LOGS if (REAL / path).exists()]
         plain.unlink()
         (directory / "packed.parquet").unlink()
 
@@ -188,12 +207,18 @@ class Inputs:
         return pack.get(name.rpartition(".")[2], bytes)(inside)
 
     def commands(self, random: Random) -> bool:
-        """The same through the command, as one kind of input or another; True if it was judged."""
-        name, data = random.choice(list(self._samples.items()))
+        """The same through the command, as one kind of input or another, and logs; True if it was judged."""
+        words: list[str]
+        if self._logs and random.random() < 0.5:
+            chosen, name, data = random.choice(self._logs)
+            words, content = list(chosen), mutated(data, random)
+        else:
+            name, data = random.choice(list(self._samples.items()))
+            content = self._changed(name, data, random)
+            kinds = ([], [], ["--adapter", "iggy"], ["--adapter", "oxia"], ["--input", "tigerbeetle"], ["--baseline"])
+            words = list(random.choice(kinds))
         path = self._directory / name
-        path.write_bytes(self._changed(name, data, random))
-        kinds = ([], [], ["--adapter", "iggy"], ["--adapter", "oxia"], ["--input", "tigerbeetle"], ["--baseline"])
-        words = list(random.choice(kinds))
+        path.write_bytes(content)
         if words == ["--baseline"]:
             words.append(str(STEADY if random.random() < 0.1 else path))
         result = CliRunner().invoke(cli, ["audit", str(path), *words])
