@@ -17,6 +17,7 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from viewproof.impl.groups.plane import Plane
+from viewproof.impl.interface.ranges import BODY_SIZE_MAX
 from viewproof.impl.machine.partition_log import SEGMENT_BYTES, SegmentError, SegmentRef, SegmentSource
 from viewproof.impl.machine.partitions import (
     Appended,
@@ -29,6 +30,9 @@ from viewproof.impl.machine.partitions import (
     StoreOffset,
     is_well_formed,
 )
+
+VALUE_SIZE_MAX = BODY_SIZE_MAX
+"""Longest value, bytes: who reads it gets it in one reply, which the client table and the next snapshot keep."""
 
 DIGEST_MODULUS = 1 << 128
 """Digests are integers below this; written as 32 hexadecimal digits."""
@@ -62,7 +66,7 @@ class CompareAndSet(msgspec.Struct, frozen=True, tag="cas", array_like=True, gc=
 
 
 class Append(msgspec.Struct, frozen=True, tag="append", array_like=True, gc=False, forbid_unknown_fields=True):
-    """Appends `value` to the value of `key` (absent counts as empty)."""
+    """Appends `value` to the value of `key` (absent counts as empty); refused if that is above `VALUE_SIZE_MAX`."""
 
     key: bytes
     value: bytes
@@ -94,7 +98,9 @@ class Invalid(msgspec.Struct, frozen=True, tag="invalid", array_like=True, gc=Fa
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused", array_like=True, gc=False):
-    """The operation belongs to another plane than this group's; `reason` says so."""
+    """Nothing was done, and nothing will be: the operation belongs to another plane than this group's, or would make a
+    value too long; `reason` says so.
+    """
 
     reason: str
 
@@ -220,7 +226,10 @@ class StateMachine:
             self._set(key, operation.value)
             return _DONE
         if isinstance(operation, Append):
-            self._set(key, self.store.get(key, b"") + operation.value)
+            before = self.store.get(key, b"")
+            if len(before) + len(operation.value) > VALUE_SIZE_MAX:
+                return _ENCODER.encode(Refused(f"the value would be longer than {VALUE_SIZE_MAX} bytes"))
+            self._set(key, before + operation.value)
             return _DONE
         if isinstance(operation, Delete):
             return _TRUE if self._remove(key) else _FALSE

@@ -42,15 +42,19 @@ class Authority:
         self._key = key
 
     @classmethod
-    def open_or_make(cls, directory: Path) -> Authority:
-        """The authority in a directory, made if there is none. Raises AuthorityError."""
+    def open_or_make(cls, directory: Path, days: float = 0.0) -> Authority:
+        """The authority in a directory, made if there is none, for certificates of so many days. Raises AuthorityError,
+        also if it has ended.
+        """
         certificate_path, key_path = directory / CA_NAME, directory / CA_KEY_NAME
         try:
             if certificate_path.exists() != key_path.exists():
                 raise AuthorityError(f"{directory}: {CA_NAME} and {CA_KEY_NAME} belong together; one is missing")
             if certificate_path.exists():
-                return cls(_certificate_in(certificate_path), _key_in(key_path))
-            authority = cls._make()
+                found = cls(_certificate_in(certificate_path), _key_in(key_path))
+                found._require_going_on(certificate_path)
+                return found
+            authority = cls._make(max(AUTHORITY_DAYS, days))
             directory.mkdir(parents=True, exist_ok=True)
             _write(key_path, _key_bytes(authority._key), 0o600)
             _write(certificate_path, authority.certificate.public_bytes(serialization.Encoding.PEM), 0o644)
@@ -59,21 +63,31 @@ class Authority:
         return authority
 
     @classmethod
-    def _make(cls) -> Authority:
+    def _make(cls, days: float) -> Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Viewproof development authority")])
         usage = _usage(signs_certificates=True)
-        builder = _builder(name, name, key.public_key(), AUTHORITY_DAYS)
+        builder = _builder(name, name, key.public_key(), datetime.now(UTC) + timedelta(days=days))
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         builder = builder.add_extension(usage, critical=True)
         identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
         return cls(builder.add_extension(identifier, critical=False).sign(key, hashes.SHA256()), key)
 
+    def _require_going_on(self, path: Path) -> None:
+        ends = self.certificate.not_valid_after_utc
+        if ends <= datetime.now(UTC):
+            raise AuthorityError(
+                f"{path}: the authority ended at {ends:%Y-%m-%d %H:%M} UTC, and nobody takes what it issues: make"
+                " another in another directory (a change of the authority: docs/security.md)"
+            )
+
     def issue(self, directory: Path, subject: Subject, host: str | None = None, days: float = 365.0) -> None:
-        """A new key and certificate in a directory, with the authority's. ``host``: where a replica is dialled.
+        """A new key and certificate in a directory, with the authority's. ``host``: where a replica is dialled. The
+        certificate ends with the authority, if that is before so many days.
 
         Raises AuthorityError if the directory cannot be written.
         """
+        ends = datetime.now(UTC) + timedelta(days=days)
         key = ec.generate_private_key(ec.SECP256R1())
         text = subject.uri.removeprefix("viewproof:")
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
@@ -85,7 +99,7 @@ class Authority:
             purposes.append(ExtendedKeyUsageOID.SERVER_AUTH)
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         certificate = (
-            _builder(name, self.certificate.subject, key.public_key(), days)
+            _builder(name, self.certificate.subject, key.public_key(), min(ends, self.certificate.not_valid_after_utc))
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
@@ -111,7 +125,7 @@ def issue_cluster(
     cluster notices; not those of another cluster, or of more replicas. Raises AuthorityError.
     """
     _require_same_cluster(directory, cluster, len(addresses))
-    authority = Authority.open_or_make(directory)
+    authority = Authority.open_or_make(directory, days)
     made: list[Path] = []
     for index, (host, _) in enumerate(addresses):
         made.append(directory / f"replica-{index}")
@@ -166,17 +180,16 @@ def _key_in(path: Path) -> ec.EllipticCurvePrivateKey:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: float
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, ends: datetime
 ) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - BACKDATED)
-        .not_valid_after(now + timedelta(days=days))
+        .not_valid_before(datetime.now(UTC) - BACKDATED)
+        .not_valid_after(ends)
     )
 
 

@@ -112,6 +112,10 @@ async def open_connection(
         raise RefusedError(text, executed=False) from error
     except (OSError, TimeoutError):
         frame = None
+    except asyncio.CancelledError:
+        if connection is not None:
+            connection.close()
+        raise
     if frame is None and connection is not None and isinstance(connection.error, ssl.SSLError):
         text = f"replica at {address_text(address)}: {certificate_text(connection.error)}"
         raise RefusedError(text, executed=False)

@@ -123,7 +123,7 @@ class Goodbye(msgspec.Struct, frozen=True, tag="goodbye", array_like=True):
     ``stops``: the process ends, and why.
     """
 
-    reason: str
+    reason: Reason
     temporary: bool = False
     stops: bool = False
 

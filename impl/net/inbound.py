@@ -70,6 +70,8 @@ class Inbound(asyncio.Protocol):
         self.name = "?"
         self.opened_at = self.active_at = self._frame_at = host.now()
         self._slow_at: float | None = None
+        self._ending_at: float | None = None
+        self._asked: set[int | None] = set()
         self._expires_at = float("inf")
         self._counted = 0
 
@@ -115,6 +117,10 @@ class Inbound(asyncio.Protocol):
         self._transport = None
         self._host.closed(self)
 
+    def eof_received(self) -> None:
+        """The other side sends no more: what it was sent is written out, and that is the end."""
+        self._ending_at = self._ending_at or self._host.now()
+
     def pause_writing(self) -> None:
         """The other side does not read: nothing more is taken from it."""
         self._slow_at = self._host.now()
@@ -135,6 +141,7 @@ class Inbound(asyncio.Protocol):
 
     def flush(self) -> None:
         """Write what was collected; a receiver that reads too slowly loses the connection."""
+        self._asked.clear()
         if not self._outgoing:
             return
         if self._transport is not None and not self._transport.is_closing():
@@ -150,24 +157,34 @@ class Inbound(asyncio.Protocol):
         self._host.log.note(f"{self.name}: {reason}; closing", reason)
         self.part(reason, temporary)
 
-    def part(self, reason: str, temporary: bool = True, stops: bool = False) -> None:
-        """Tell the other side, close. ``stops``: this process ends."""
+    def part(self, reason: str, temporary: bool = True, stops: bool = False, at_once: bool = False) -> None:
+        """Tell the other side, close. ``stops``: this process ends. ``at_once``: it need not read what it was sent."""
         if self._transport is not None and not self._transport.is_closing():
             if reason:
                 self._transport.write(frame_control(Goodbye(reason[:REASON_SIZE_MAX], temporary, stops)))
-            self._transport.close()
+            self._end(self._transport)
+            if at_once and self._transport.get_write_buffer_size():
+                self._transport.abort()
         elif self._transport is None and self.task is not None:
             self.task.cancel(reason)
 
     def abort(self, reason: str) -> None:
         """Log, close without a word: the other side does not read."""
         self._host.log.note(f"{self.name}: {reason}; closing")
-        if self._transport is not None and not self._transport.is_closing():
+        if self._transport is not None:
             self._transport.abort()
+
+    def _end(self, transport: asyncio.Transport) -> None:
+        """Closes it once what waits is written, for which there is some time (`look`)."""
+        self._ending_at = self._ending_at or self._host.now()
+        transport.close()
 
     def look(self, now: float, limits: Limits) -> None:
         """Close it if it has done nothing for too long."""
-        if self.hello is None:
+        if self._ending_at is not None:
+            if now - self._ending_at > limits.slow_seconds:
+                self.abort(f"has not read to the end within {limits.slow_seconds:g} s")
+        elif self.hello is None:
             if now - self.opened_at > limits.hello_seconds:
                 self.refuse(f"no hello within {limits.hello_seconds:g} s")
         elif time.time() > self._expires_at:
@@ -206,7 +223,9 @@ class Inbound(asyncio.Protocol):
         elif type(frame) not in _CONTROLS:
             self._host.on_peer_message(group, cast(Message, frame))
         elif isinstance(frame, StatusRequest):
-            self.send(frame_control(self._host.status(frame.group)))
+            if frame.group not in self._asked:  # one answer to all that came since the last flush
+                self._asked.add(frame.group)
+                self.send(frame_control(self._host.status(frame.group)))
         elif isinstance(frame, Goodbye):
             self._on_goodbye(frame)
         elif isinstance(frame, Holds):
@@ -235,7 +254,7 @@ class Inbound(asyncio.Protocol):
         if frame.reason:
             self._host.log.note(f"{self.name} refused: {frame.reason}", frame.reason)
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.close()
+            self._end(self._transport)
 
     def _on_hello(self, frame: Message | Control) -> None:
         if not isinstance(frame, Hello):
@@ -339,7 +358,7 @@ class InboundHost:
         idle = min(clients, key=lambda connection: connection.active_at)
         if self.now() - idle.active_at < self.limits.yield_seconds:
             return False
-        idle.part("another client wants the place")
+        idle.part("another client wants the place", at_once=True)
         self.closed(idle)
         return True
 
@@ -390,4 +409,5 @@ class InboundHost:
             now = self.now()
             for connection in tuple(self.connections):
                 connection.look(now, self.limits)
-            self.expiry.look(certificate for each in self.connections if (certificate := each.certificate) is not None)
+            shown = (certificate for each in self.connections if (certificate := each.certificate) is not None)
+            self.expiry.look((*shown, *(() if self.peers.tls is None else self.peers.tls.authorities())))

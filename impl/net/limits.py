@@ -43,6 +43,9 @@ CLIENTS_MAX = 1024
 PENDING_MAX = 32
 """Connections that have not said hello."""
 
+LINE_MAX = 2048
+"""Characters of a line in the log; others have written some of them."""
+
 SAME_MAX = 5
 """Lines of one kind in a period of the log."""
 
@@ -112,7 +115,7 @@ class LogBudget:
 
     def note(self, text: str, what: str | None = None) -> None:
         """A line for the log, whatever others have written into it."""
-        text = shown(text)
+        text, what = shown(text[:LINE_MAX]), None if what is None else what[:LINE_MAX]
         self.release()
         seen = 0 if what is None else self._same[what]
         if self._written < self._lines and seen < SAME_MAX:

@@ -19,6 +19,12 @@ BACKLOG = 128
 PAUSE_SECONDS = 1.0
 """After the system had no file for a connection."""
 
+UNACKNOWLEDGED_SECONDS_MAX = 30.0
+"""Of what was sent: a machine that is gone, or a process that reads nothing, holds a connection no longer."""
+
+KEEPALIVE_SECONDS = 15
+"""Of silence, after which the other end is asked whether it is there; and between two of these."""
+
 TLS_BUFFER_BYTES = 1 << 15
 """Of each connection with TLS, read at once: two records. `asyncio` would keep 256 KiB for each."""
 
@@ -69,6 +75,7 @@ class Listener:
             loop.call_later(PAUSE_SECONDS, self._accept_again, listening)
             return
         accepted.setblocking(False)
+        _bound(accepted)
         connection = self._host.kind(self._host)
         self._host.opened(connection)
         connection.task = loop.create_task(self._serve(connection, accepted))
@@ -92,3 +99,13 @@ class Listener:
             return
         accepted.close()
         self._host.closed(connection)
+
+
+def _bound(accepted: socket.socket) -> None:
+    """A connection ends if its other end is gone, also if nothing is sent."""
+    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_SECONDS)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_SECONDS)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(UNACKNOWLEDGED_SECONDS_MAX * 1000))

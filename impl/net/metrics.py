@@ -27,6 +27,8 @@ BUCKETS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 """Upper bounds of the buckets of a histogram, seconds."""
 
 REQUEST_LINE_MAX = 8192
+CONNECTIONS_MAX = 8
+"""At a time; who comes above that is closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +174,14 @@ def exposition(samples: Iterable[Sample]) -> str:
 async def serve_metrics(port: int, text: Callable[[], str]) -> asyncio.Server:
     """Answers GET /metrics on the loopback address, each connection once. Raises OSError."""
 
+    open_now = 0
+
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal open_now
+        open_now += 1
         try:
+            if open_now > CONNECTIONS_MAX:
+                return
             async with asyncio.timeout(5.0):
                 request = await reader.readuntil(b"\r\n\r\n")
                 found = request.startswith((b"GET /metrics ", b"GET /metrics?"))
@@ -188,6 +196,7 @@ async def serve_metrics(port: int, text: Callable[[], str]) -> asyncio.Server:
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             return  # whoever asked is gone, or asks too much
         finally:
+            open_now -= 1
             writer.close()
 
-    return await asyncio.start_server(answer, "127.0.0.1", port, limit=REQUEST_LINE_MAX)
+    return await asyncio.start_server(answer, "127.0.0.1", port, limit=REQUEST_LINE_MAX, backlog=CONNECTIONS_MAX)

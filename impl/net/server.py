@@ -336,7 +336,10 @@ async def serve(config: ServerConfig, stop: asyncio.Event | None = None) -> None
 
     Raises ServerError; its text is for the user.
     """
-    there = groups_there(config.data, config.layout)
+    try:
+        there = groups_there(config.data, config.layout)
+    except OSError as error:
+        raise ServerError(f"{error.filename or config.data}: {error.strerror or error}") from error
     if there and there != config.groups:
         there_names, names = (",".join(group.name for group in groups) for groups in (there, config.groups))
         raise ServerError(f"{config.data} was formatted for --groups {there_names}, but {names} was asked for")

@@ -98,6 +98,13 @@ class Tls:
         self._seen = stamps
         return changed
 
+    def authorities(self) -> list[tuple[float, str]]:
+        """When the certificate of each authority that is trusted ends, and a name for it."""
+        holder = f"the authority in {CA_NAME}"
+        return [
+            (float(ssl.cert_time_to_seconds(str(each["notAfter"]))), holder) for each in self.accepting.get_ca_certs()
+        ]
+
     def _stamps(self) -> tuple[tuple[int, int, int], ...]:
         try:
             found = [path.stat() for path in self._paths]
@@ -122,10 +129,15 @@ class Tls:
             except (OSError, ValueError) as error:
                 raise TlsError(f"{authority}: not the certificate of an authority: {error}") from error
             try:
-                context.load_cert_chain(certificate, key)
+                context.load_cert_chain(certificate, key, _no_password)
             except (OSError, ValueError) as error:
                 raise TlsError(f"{certificate}, {key}: not a certificate and its key: {error}") from error
         return contexts
+
+
+def _no_password() -> str:
+    """Called for an encrypted key: without it OpenSSL would ask at the terminal, and wait."""
+    raise ValueError("the key is encrypted; give one without a password")
 
 
 def accepting_options(tls: Tls | None) -> dict[str, Any]:

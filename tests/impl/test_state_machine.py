@@ -11,6 +11,7 @@ from viewproof.impl.interface.checks import InvariantError, check
 from viewproof.impl.interface.messages import Prepare, decode, encode, make_header, prepare_is_valid
 from viewproof.impl.machine.partitions import POLL_BYTES_MAX, AppendMessages
 from viewproof.impl.machine.state_machine import (
+    VALUE_SIZE_MAX,
     Append,
     CompareAndSet,
     Delete,
@@ -20,6 +21,7 @@ from viewproof.impl.machine.state_machine import (
     Operation,
     Outcome,
     Put,
+    Refused,
     Result,
     StateMachine,
     Value,
@@ -55,6 +57,16 @@ def test_each_operation_does_what_its_name_says() -> None:
     assert run(machine, Delete(b"k")) == Outcome(True)
     assert run(machine, Delete(b"k")) == Outcome(False)
     assert machine.store == {b"new": b"y"}
+
+
+def test_no_value_grows_beyond_what_one_request_may_be() -> None:
+    machine = StateMachine()
+    half = bytes(VALUE_SIZE_MAX // 2)
+    assert [run(machine, Append(b"k", half)) for _ in range(2)] == [Done(), Done()]
+    before = machine.digest
+    assert run(machine, Append(b"k", b"1")) == Refused(f"the value would be longer than {VALUE_SIZE_MAX} bytes")
+    assert run(machine, Append(b"k", b"")) == Done()
+    assert (machine.digest, len(machine.store[b"k"])) == (before, VALUE_SIZE_MAX)
 
 
 def test_what_is_no_operation_changes_nothing() -> None:

@@ -1,6 +1,6 @@
 """Boot events are checked like any others: one changed column of a boot is rejected, or the run is inconclusive.
 
-`ACCEPTED` are the exceptions, argued in docs/audit.md ("What a boot may show otherwise").
+`ACCEPTED` are the exceptions, argued in docs/audit.md ("Boots").
 """
 
 from __future__ import annotations

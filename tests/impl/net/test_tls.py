@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 
 from tests.impl.net.raw import RawConnection, replica_hello
 from tests.impl.net.test_cluster import server
 from tests.impl.net.test_recover import vsr
 from tests.impl.net.waiting import wait_for, wait_for_log
 from viewproof.impl.interface.messages import PrepareOk
+from viewproof.impl.net import authority
 from viewproof.impl.net.address import is_loopback
 from viewproof.impl.net.authority import Authority, AuthorityError, issue_cluster
 from viewproof.impl.net.client import RefusedError
@@ -113,6 +118,19 @@ def test_who_shows_no_certificate_gets_no_word(cluster: Cluster) -> None:
     assert "Traceback" not in cluster.log_path(0).read_text()
 
 
+def test_an_older_tls_is_not_spoken(cluster: Cluster) -> None:
+    for newest, works in ((ssl.TLSVersion.TLSv1_2, False), (ssl.TLSVersion.TLSv1_3, True)):
+        shown = tls_of(cluster, "clients").dialling
+        shown.minimum_version, shown.maximum_version = ssl.TLSVersion.TLSv1_2, newest
+        host, port = cluster.addresses[0]
+        with socket.create_connection((host, port), timeout=60) as plain:
+            if works:
+                assert shown.wrap_socket(plain, server_hostname=host).version() == "TLSv1.3"
+            else:
+                with pytest.raises((ssl.SSLError, ConnectionError)):
+                    shown.wrap_socket(plain, server_hostname=host)
+
+
 def test_a_replica_under_anothers_certificate_or_address_is_refused(cluster: Cluster) -> None:
     cluster.stop(2)
     assert cluster.tls is not None
@@ -121,6 +139,7 @@ def test_a_replica_under_anothers_certificate_or_address_is_refused(cluster: Clu
     shutil.copytree(cluster.tls / "replica-1", mine)
     cluster.start(2)
     wait_for_log(cluster, 0, "its certificate is for viewproof:cluster/7/replica/1")
+    wait_for_log(cluster, 2, "its certificate is for viewproof:cluster/7/replica/1")
     wait_problem(cluster, 0, "replica 2", "its certificate is for viewproof:cluster/7/replica/1")
     cluster.stop(2)
     Authority.open_or_make(cluster.tls).issue(mine, Subject(7, "replica", 2), "192.0.2.1")
@@ -304,6 +323,35 @@ def test_files_that_are_no_certificates_are_named(tmp_path: Path) -> None:
     with pytest.raises(AuthorityError, match="belong together"):
         Authority.open_or_make(tmp_path)
     assert vsr("authority", tmp_path, "--addresses", "a:1")[0] == 2
+
+
+def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(tmp_path: Path) -> None:
+    issue_cluster(tmp_path, 7, [("localhost", 1)])
+    path = tmp_path / "clients" / "key.pem"
+    key = serialization.load_pem_private_key(path.read_bytes(), None)
+    encrypted = serialization.BestAvailableEncryption(b"secret")
+    path.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encrypted))
+    with pytest.raises(TlsError, match="the key is encrypted"):
+        Tls(tmp_path / "clients")
+
+
+def test_what_is_issued_ends_with_its_authority_and_one_that_has_ended_issues_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(authority, "AUTHORITY_DAYS", 2)
+    issue_cluster(tmp_path / "t", 7, [("localhost", 1)], days=1)
+    issue_cluster(tmp_path / "t", 7, [("localhost", 1)], days=365)
+    ca, issued = (
+        x509.load_pem_x509_certificate((tmp_path / "t" / "clients" / name).read_bytes())
+        for name in ("ca.pem", "certificate.pem")
+    )
+    assert issued.not_valid_after_utc == ca.not_valid_after_utc
+    assert [end for end, _ in Tls(tmp_path / "t" / "clients").authorities()] == [ca.not_valid_after_utc.timestamp()]
+    monkeypatch.setattr(authority, "AUTHORITY_DAYS", -0.0005)
+    Authority.open_or_make(tmp_path / "old")
+    code, said = vsr("authority", tmp_path / "old", "--addresses", "localhost:1")
+    assert code == 2
+    assert "the authority ended at" in said
 
 
 def test_files_that_change_are_read_again_and_broken_ones_change_nothing(tmp_path: Path) -> None:
