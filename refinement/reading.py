@@ -342,8 +342,10 @@ def carried_at(file: str, line: int) -> dict[str, Any]:
             return parquet.carried_at(file, line)
         with open_file(file) as stream:
             record = json.loads(next(islice(stream, line - 1, None)), parse_int=_integer)
+            if not isinstance(record, dict):  # a line of a log that an adapter reads
+                return {}
             return {name: value for name, value in record.items() if name not in BY_NAME}
-    except (OSError, ValueError, StopIteration, IndexError):
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError, ValueError, StopIteration, IndexError, RecursionError):
         return {}
 
 

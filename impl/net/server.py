@@ -21,7 +21,7 @@ import logging
 import secrets
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -53,8 +53,8 @@ from viewproof.impl.net.server_config import (
     parse_addresses,
     trace_path,
 )
-from viewproof.impl.net.settings import SETTINGS, server_config
-from viewproof.impl.net.settings_files import keep_effective, resolve
+from viewproof.impl.net.settings import SETTINGS, Key, Value, server_config
+from viewproof.impl.net.settings_files import EFFECTIVE_NAME, keep_effective, resolve
 from viewproof.impl.net.tls import Tls, TlsError
 from viewproof.impl.replica.features import UnknownEntryError
 from viewproof.impl.storage.data_file import DataFile, open_data_file
@@ -347,7 +347,7 @@ async def serve(config: ServerConfig, stop: asyncio.Event | None = None) -> None
         try:
             opened = {group: _open(config, group, stack) for group in config.groups}
             if config.values is not None:
-                keep_effective(RealFileSystem(config.synced), config.data, config.values)
+                _keep_settings(config, config.values)
             server = Server(config, opened)
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
@@ -362,6 +362,15 @@ async def serve(config: ServerConfig, stop: asyncio.Event | None = None) -> None
             raise ServerError(str(error)) from error
         except OSError as error:
             raise ServerError(f"{error.filename or config.trace}: {error.strerror or error}") from error
+
+
+def _keep_settings(config: ServerConfig, values: Mapping[Key, Value]) -> None:
+    """A disk that refuses them now is no reason not to start: the settings that never change are those of before."""
+    try:
+        keep_effective(RealFileSystem(config.synced), config.data, values)
+    except OSError as error:
+        path = error.filename or config.data / EFFECTIVE_NAME
+        logger.warning("%s: the settings in effect are not kept there: %s", path, error.strerror or error)
 
 
 def _open(config: ServerConfig, group: Group, stack: contextlib.ExitStack) -> Opened:

@@ -11,7 +11,7 @@ from viewproof.impl.groups.group import GROUPS, NAMESPACES, PARTITION_PREFIX, SI
 from viewproof.impl.machine.namespaces import NamespaceLayout
 from viewproof.impl.machine.partition_log import SEGMENT_BYTES
 from viewproof.impl.net.address import Address
-from viewproof.impl.storage.data_file import SUPERBLOCK_NAME
+from viewproof.impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME
 
 __all__ = [
     "CHECKPOINT_INTERVAL",
@@ -115,11 +115,17 @@ def data_path(data: Path, group: Group) -> Path:
     return data if group == SINGLE else data / group.name
 
 
+_OF_GROUP = (SUPERBLOCK_NAME, JOURNAL_NAME)
+
+
 def groups_there(data: Path, layout: NamespaceLayout = NAMESPACES) -> tuple[Group, ...]:
-    """The groups that a process's data directory was formatted for, by number. Raises ConfigurationError."""
-    below = sorted(path.parent.name for path in data.glob(f"{PARTITION_PREFIX}*/{SUPERBLOCK_NAME}"))
-    single = [partition_group(name.removeprefix(PARTITION_PREFIX), layout) for name in below]
-    found = [group for group in GROUPS if (data_path(data, group) / SUPERBLOCK_NAME).exists()]
+    """The groups that a process's data directory was formatted for, by number; also those of which a file is lost.
+
+    Raises ConfigurationError.
+    """
+    below = {path.parent.name for name in _OF_GROUP for path in data.glob(f"{PARTITION_PREFIX}*/{name}")}
+    single = [partition_group(name.removeprefix(PARTITION_PREFIX), layout) for name in sorted(below)]
+    found = [group for group in GROUPS if any((data_path(data, group) / name).exists() for name in _OF_GROUP)]
     return tuple(sorted([*found, *single], key=lambda group: group.number))
 
 

@@ -171,11 +171,12 @@ def kept_problem(directory: Path) -> tuple[Path, str] | None:
 
 
 def keep_effective(files: FileSystem, directory: Path, values: Mapping[Key, Value]) -> None:
-    """Writes what is in effect beside the data, unless a setting that may never change has changed since.
+    """Writes what is in effect beside the data, unless it is there, or a setting that may never change has changed
+    since.
 
     Raises SettingsError with both values, OSError if it cannot be written.
     """
-    path = directory / EFFECTIVE_NAME
+    path, text = directory / EFFECTIVE_NAME, ""
     if files.exists(str(path)):
         text = _read(path)
         content = _parsed(path, text, "remove it if its data were never started otherwise")
@@ -187,4 +188,5 @@ def keep_effective(files: FileSystem, directory: Path, values: Mapping[Key, Valu
                     f"{section}.{name} ({given.origin}): {given.value}, but {directory} was started with {before} "
                     f"({path}:{_line_of(text, section, name)}): it is never changed, as the data are laid out by it"
                 )
-    write_atomically(files, str(path), effective_text(values).encode())
+    if text != effective_text(values):
+        write_atomically(files, str(path), effective_text(values).encode())

@@ -322,7 +322,9 @@ def reset_for_recovery(diagnosis: Diagnosis, state: SuperblockState, file_system
             path for n in count(1) if not files.exists(os.path.join(path := f"{directory}/{ASIDE}{n}", REPORT_NAME))
         )
         _write_report(files, os.path.join(aside, REPORT_NAME), diagnosis)
-        for name in sorted(diagnosis.files, key=lambda name: name != SUPERBLOCK_NAME):
+        parts = (SUPERBLOCK_NAME, JOURNAL_NAME)  # also where one is a link, or a directory in its place
+        there = {*diagnosis.files, *(name for name in parts if files.exists(os.path.join(directory, name)))}
+        for name in sorted(there, key=lambda name: name != SUPERBLOCK_NAME):
             files.rename(os.path.join(directory, name), os.path.join(aside, name))
         files.sync_directory(aside)
         files.sync_directory(directory)

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from viewproof.impl.interface.durable import DamagedLog, SuperblockState, walk_chain
 from viewproof.impl.interface.messages import Prepare, PrepareHeader
@@ -364,7 +365,10 @@ class RingJournal(RingCells):
                 self._write_header(cell, prepare.header, repair, hides)
             self._sync()
         except OSError as error:
-            raise AppendError(error.strerror or str(error), cells) from error
+            hiding = {cell for cell in cells if self._hides(cell)}
+            for cell in hiding:  # what was there says that something is lost: it stays, as after a power loss
+                self._cells[cell] = replace(self._cells[cell], clean=False, faulty=True)
+            raise AppendError(error.strerror or str(error), [cell for cell in cells if cell not in hiding]) from error
         for cell, prepare, hides in zip(cells, prepares, unsure, strict=True):
             self._writes += 1
             self._cells[cell] = Cell(prepare.header, (), repair, True, unsure=hides, written=self._writes)

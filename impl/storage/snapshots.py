@@ -188,14 +188,14 @@ class Snapshots:
 
         Raises WriteRefusedError if one cannot be removed.
         """
-        doomed = [self.path(other) for other in self.ops() if other < op or (above and other > op)]
-        if above:
-            doomed += [
-                os.path.join(self._directory, name)
-                for name in self._files.names(self._directory)
-                if name.startswith((SNAPSHOT_PREFIX, SEGMENT_PREFIX)) and name.endswith(TEMPORARY_SUFFIX)
-            ]
         try:
+            doomed = [self.path(other) for other in self.ops() if other < op or (above and other > op)]
+            if above:
+                doomed += [
+                    os.path.join(self._directory, name)
+                    for name in self._files.names(self._directory)
+                    if name.startswith((SNAPSHOT_PREFIX, SEGMENT_PREFIX)) and name.endswith(TEMPORARY_SUFFIX)
+                ]
             for path in doomed:
                 self._files.remove(path)
             if doomed:

@@ -154,8 +154,10 @@ def _save_page(report: AuditReport, file: Path) -> None:
 
 
 def _save_baseline(report: AuditReport, file: Path) -> None:
-    """Write what is known, and what was found."""
-    found = (baseline.Known(v.cause, v.rule_id, v.action, f"{v.file}:{v.line}: {v.message}") for v in report.violations)
+    """Write what is known, and what was found beside it."""
+    found = (
+        baseline.Known(v.cause, v.rule_id, v.action, f"{v.file}:{v.line}: {v.message}") for v in report.new_violations
+    )
     baseline.write(file, baseline.merged(report.baseline, found))
 
 

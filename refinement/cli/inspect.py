@@ -11,6 +11,7 @@ from viewproof.impl.net.settings_files import kept_layout
 from viewproof.impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME
 from viewproof.impl.storage.inspect import Inspection, inspect_data_file
 from viewproof.impl.storage.inspect_partitions import inspect_partitions
+from viewproof.impl.storage.recover import ASIDE
 from viewproof.refinement.cli.options import Place, json_option, protect_data
 from viewproof.refinement.cli.output import save_json
 from viewproof.refinement.verdict import EXIT_CONFORMS, EXIT_VIOLATES
@@ -98,7 +99,8 @@ def replicas_below(directory: Path) -> list[Path]:
     if (directory / SUPERBLOCK_NAME).exists() or (directory / JOURNAL_NAME).exists():
         return []
     patterns = (f"{data}{below}/{SUPERBLOCK_NAME}" for data in ("", "data/") for below in ("*", "*/*"))
-    return sorted({path.parent for pattern in patterns for path in directory.glob(pattern)})
+    found = {path.parent for pattern in patterns for path in directory.glob(pattern)}
+    return sorted(path for path in found if not path.name.startswith(ASIDE))
 
 
 def _print(found: Inspection, records: int, what: str) -> None:

@@ -29,6 +29,7 @@ from viewproof.impl.net.tls import Tls
 from viewproof.impl.storage.evidence import keep_outdated
 from viewproof.impl.storage.file import RealFileSystem
 from viewproof.impl.storage.recover import (
+    ASIDE,
     REMEDIES,
     Diagnosis,
     Finding,
@@ -191,6 +192,12 @@ def _print(found: Diagnosis, directory: Path) -> None:
 def _refusal(found: Diagnosis, all_lost: bool) -> str:
     """Why this directory is not to be recovered from the cluster, or ""."""
     if not found.files and not all_lost:
+        aside = sorted(path.name for path in Path(found.path).glob(f"{ASIDE}*"))
+        if aside:
+            return (
+                f"{found.path} has no data but what a recovery put aside ({aside[-1]}), which did not come to its end,"
+                " or whose data were lost since: go on with --all-lost, and --replica and --cluster of before"
+            )
         return f"{found.path} is empty: is it the right one? If the disk was lost, say so with --all-lost"
     if found.findings and not found.recoverable:
         return "this is not to be recovered from the cluster, see above"

@@ -22,6 +22,7 @@ import pyarrow as pa
 import zstandard
 
 from viewproof.refinement.adapter import NATIVE, adapter
+from viewproof.refinement.bounds import LineTooLongError
 from viewproof.refinement.checker import check_run as replayed
 from viewproof.refinement.discovery import Unit
 from viewproof.refinement.flat.columns import Table, read, runs_of
@@ -40,7 +41,7 @@ KEPT_BYTES = 256 << 20
 """Most freed memory that is kept."""
 _TRIM, _MAPPED, _ARENAS = -1, -3, -8
 """The numbers of `mallopt` in glibc."""
-_UNREADABLE = (NotPlain, OSError, EOFError, zlib.error, zstandard.ZstdError, pa.ArrowException)
+_UNREADABLE = (NotPlain, LineTooLongError, OSError, EOFError, zlib.error, zstandard.ZstdError, pa.ArrowException)
 
 
 @cache

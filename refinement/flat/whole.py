@@ -129,6 +129,7 @@ class LinesRun(Run):
         self.texts = texts
         self.functions = [_function_of(ask) for ask in program.found.asks]
         self.answers: dict[tuple[int, ...], int] = {}
+        self.stopped: BaseException | None = None
 
     def __enter__(self) -> Self:
         _RUNS[self.words.ctypes.data] = self
@@ -140,7 +141,10 @@ class LinesRun(Run):
 
     def take(self, rows: Words) -> bool:
         """Take rows; False where one does not plainly hold (`place` says why)."""
-        return self.taken(self.code.drive(self.words, rows, rows.shape[0], rows.shape[1]))
+        code = self.code.drive(self.words, rows, rows.shape[0], rows.shape[1])
+        if self.stopped is not None:
+            raise self.stopped
+        return self.taken(code)
 
     def uses(self) -> list[tuple[str, int, int]]:
         """The permitted deviations that were used: stand-in, node, seq."""
@@ -187,10 +191,16 @@ _RUNS: dict[int, LinesRun] = {}
 
 
 def _answer(memory: int, number: int) -> int:
-    """What compiled code is told; less than 0: nothing can be said."""
+    """What compiled code is told; less than 0: nothing can be said. An interrupt is raised once compiled code is left:
+    from here it would reach nobody.
+    """
+    run = _RUNS[memory]
     try:
-        return _RUNS[memory].answer(number)
+        return run.answer(number)
     except Exception:
+        return -1
+    except BaseException as stop:
+        run.stopped = stop
         return -1
 
 

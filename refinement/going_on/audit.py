@@ -24,6 +24,7 @@ from viewproof.refinement.going_on.subject import asked, differs, subject
 from viewproof.refinement.judging import STREAM_BYTES, by_run, no_collector
 from viewproof.refinement.local import Progress, result_of_inputs
 from viewproof.refinement.packing import Spill
+from viewproof.refinement.parquet import holds_nothing
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.schema import LINE_INDEX, Row
 from viewproof.refinement.verdict import AuditOptions, AuditReport, RunVerdict, UnitResult
@@ -49,8 +50,8 @@ def audit(
     judged, is_asked_only = judged or _judged, not (inputs.files or inputs.remote)
     if is_asked_only and not (state / "index.json").exists():
         raise StateError(f"{state}: there is no state yet: name the files of the first audit")
-    empty = Index(subject(options), options=asked(options))
-    with opened(state, empty, partial(differs, options=options)) as directory:
+    begun = Index(subject(options), options=asked(options))
+    with opened(state, begun, partial(differs, options=options)) as directory:
         told = dict(directory.index.told)
         try:
             new = () if is_asked_only else judged(directory, inputs, options, progress, log)
@@ -63,16 +64,20 @@ def audit(
                 f"interrupted: the state in {state} is as it was; the same command goes on from it",
             )
         now = {verdict.run_id: digest(verdict) for result in results for verdict in result.verdicts}
-        if not (stopped or any(one.problems or one.problems_more for one in results)):
+        malformed = any(one.problems or one.problems_more for one in results)
+        failed = any(len(one.verdicts) < len(one.runs) for one in results)
+        if not (stopped or malformed or failed):
             directory.index.told |= now
             directory.commit()
         else:
             directory.sweep()
-        if results and any(one.problems or one.problems_more for one in results):
-            log(f"the state in {state} is as it was: the input is malformed")
+        if malformed or failed:
+            why = "the input is malformed" if malformed else "a run was not judged"
+            log(f"the state in {state} is as it was: {why}")
         results.append(UnitResult("kept", verdicts=tuple(_others(directory, results, options))))
         index = directory.index
-        results.append(UnitResult("state", carried=index.carried, unrecognised=index.unrecognised))
+        empty = tuple(text for _, text in sorted(index.empty.items()))
+        results.append(UnitResult("state", empty=empty, carried=index.carried, unrecognised=index.unrecognised))
     report = AuditReport.combine(engine, options, results, seconds=time.monotonic() - started, stopped=stopped)
     return replace(report, since={one.run_id: _since(one.run_id, now, told) for one in report.verdicts})
 
@@ -95,7 +100,7 @@ def _judged(
     directory: Directory, inputs: Inputs, options: AuditOptions, progress: Progress | None, say: Log
 ) -> Iterator[UnitResult]:
     new = list(_new_files(directory, inputs, say))
-    log, empty, taken = ProblemLog(), list[str](), list[Taken]()
+    log, empty, taken = ProblemLog(), dict[str, str](), list[Taken]()
     size = sum(file.size for file in new)
     buckets = min(BUCKETS_MAX, size // STREAM_BYTES + 1)
     with Spill(buckets, adapter(options.adapter).system.table) as spill, no_collector():
@@ -109,10 +114,18 @@ def _judged(
             yield _judge_bucket(directory, rows, options, log)
             if progress:
                 progress(number, buckets, f"{number} of {buckets} parts")
-    directory.index.files += taken
+    for one in taken:
+        take(directory.index, one, empty.get(one.path, ""))
     directory.index.carried = {**log.carried, **directory.index.carried}
     directory.index.unrecognised |= log.unknown
-    yield UnitResult("files", empty=tuple(empty))
+
+
+def take(index: Index, file: Taken, empty: str) -> None:
+    """From now on the file counts as taken; `empty` says that it holds no event, if it does not."""
+    index.files.append(file)
+    index.empty.pop(file.path, None)
+    if empty:
+        index.empty[file.path] = empty
 
 
 def _new_files(directory: Directory, inputs: Inputs, say: Log) -> Iterator[New]:
@@ -132,14 +145,16 @@ def say_same(files: int, say: Log) -> None:
         say(f"{files} file{'s' if files > 1 else ''} of these were taken before, and are not read again")
 
 
-def _rows(file: New, options: AuditOptions, log: ProblemLog, empty: list[str], taken: list[Taken]) -> Iterator[Row]:
+def _rows(
+    file: New, options: AuditOptions, log: ProblemLog, empty: dict[str, str], taken: list[Taken]
+) -> Iterator[Row]:
     last = file.after_line
     for row in rows_of(file.path, log, options):
         if row[LINE_INDEX] > file.after_line:
             last = row[LINE_INDEX]
             yield row
-    if last == 0 and not log:
-        empty.append(f"{file.path}: the file holds no event")
+    if last == 0 and not log and not holds_nothing(file.path):
+        empty[file.path] = f"{file.path}: the file holds no event"
     taken.append(Taken(file.path, file.size, file.digest, last))
 
 

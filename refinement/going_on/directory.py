@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +22,9 @@ import xxhash
 from viewproof.refinement.going_on.frames import DamagedError
 
 FORMAT = "viewproof.audit-state/1"
+NEW_INDEX = "index.json.new"
+OF_A_RUN = re.compile(r"run-\d+\.(log|state)-\d+")
+"""Names of files that are made here, and removed once they do not count."""
 
 
 class StateError(ValueError):
@@ -48,7 +52,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 class Index(msgspec.Struct):
     """What counts. `subject` is what the state is of: specification, adapter, `options`; `told` is a digest of what
-    was said last of each run.
+    was said last of each run; `empty` says of files that they hold no event, by their path.
     """
 
     subject: str
@@ -58,6 +62,7 @@ class Index(msgspec.Struct):
     carried: dict[str, str] = {}
     unrecognised: dict[str, tuple[int, int]] = {}
     told: dict[str, str] = {}
+    empty: dict[str, str] = {}
     options: dict[str, str] = {}
 
 
@@ -108,7 +113,7 @@ class Directory:
         self.changed = {}
         content = msgspec.json.encode(self.index)
         file = _File(FORMAT, xxhash.xxh3_128_hexdigest(content), msgspec.Raw(content))
-        new = self.path / "index.json.new"
+        new = self.path / NEW_INDEX
         with new.open("wb") as stream:
             stream.write(msgspec.json.encode(file) + b"\n")
             stream.flush()
@@ -122,12 +127,16 @@ class Directory:
         self.sweep()
 
     def sweep(self) -> None:
-        """Remove what does not count."""
+        """Remove what was made here and does not count."""
         counts = {self.path / "index.json", self.path / "lock"}
         counts |= {of(entry) for entry in self.index.runs.values() for of in (self.log, self.state)}
         for file in self.path.iterdir():
-            if file not in counts and (file.name.startswith("run-") or file.name == "index.json.new"):
+            if file not in counts and _is_made_here(file.name):
                 file.unlink()
+
+
+def _is_made_here(name: str) -> bool:
+    return name == NEW_INDEX or OF_A_RUN.fullmatch(name) is not None
 
 
 @contextmanager
@@ -155,7 +164,7 @@ def opened(path: Path, empty: Index, differs: Callable[[Mapping[str, str]], str]
 def _index(path: Path, empty: Index, differs: Callable[[Mapping[str, str]], str]) -> Index:
     file = path / "index.json"
     if not file.exists():
-        others = sorted(p.name for p in path.iterdir() if p.name != "lock" and not p.name.startswith("run-"))
+        others = sorted(p.name for p in path.iterdir() if p.name != "lock" and not _is_made_here(p.name))
         if others:
             raise StateError(f"{path}: expected an empty directory, or the state of an audit; found {others[0]}")
         return empty

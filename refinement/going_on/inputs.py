@@ -1,4 +1,7 @@
-"""Which files an audit that goes on has taken already: by their content, whatever they are called now."""
+"""Which files an audit that goes on has taken already: by their content, whatever they are called now.
+
+Columns that stand in the names of a file's directories (`run=a/node=0`) are part of its content.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from viewproof.refinement.going_on.directory import Taken
+from viewproof.refinement.partitions import path_columns
 
 _CHUNK = 1 << 20
 
@@ -29,6 +33,8 @@ def classify(path: str, taken: Iterable[Taken]) -> New | Taken:
         by_size.setdefault(one.size, {})[one.digest] = one
     sizes = sorted(by_size)
     hasher, at, begins = hashlib.blake2b(digest_size=16), 0, None
+    if columns := path_columns(path):
+        hasher.update(repr(sorted(columns.items())).encode())
     with Path(path).open("rb") as file:
         while True:
             wanted = next((size for size in sizes if size > at), None)

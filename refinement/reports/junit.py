@@ -69,5 +69,11 @@ def _with_body(result: Error | Failure | Skipped, body: str) -> Error | Failure 
 
 
 def clean(text: str) -> str:
-    """Text without the control characters that XML cannot hold."""
-    return "".join(c if c in "\n\t" or (ord(c) >= 32 and not 0xD800 <= ord(c) < 0xE000) else "�" for c in text)
+    """Text without the characters that XML cannot hold."""
+    return "".join(c if _is_of_xml(c) else "�" for c in text)
+
+
+def _is_of_xml(character: str) -> bool:
+    if character in "\n\t":
+        return True
+    return ord(character) >= 32 and not 0xD800 <= ord(character) < 0xE000 and character not in "\ufffe\uffff"

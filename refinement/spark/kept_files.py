@@ -8,6 +8,7 @@ directory is the same: either engine goes on from it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import count, groupby
 from operator import itemgetter
@@ -21,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from viewproof.refinement import going_on
 from viewproof.refinement.adapter import adapter as find_adapter
 from viewproof.refinement.discovery import Inputs
-from viewproof.refinement.going_on.audit import say_same
+from viewproof.refinement.going_on.audit import say_same, take
 from viewproof.refinement.going_on.directory import Directory, Entry, Index, StateError, Taken
 from viewproof.refinement.going_on.in_files import InFiles
 from viewproof.refinement.going_on.inputs import New, classify
@@ -30,6 +31,7 @@ from viewproof.refinement.judging import no_collector
 from viewproof.refinement.local import Progress
 from viewproof.refinement.ordering import order_key
 from viewproof.refinement.packing import pack, row_decoder
+from viewproof.refinement.parquet import holds_nothing
 from viewproof.refinement.problems import ProblemLog
 from viewproof.refinement.schema import FILE_INDEX, LINE_INDEX, Row
 from viewproof.refinement.spark.plans import EVENTS, FILES, chunks, ddl, in_order, rows_in, to_batch
@@ -110,10 +112,10 @@ def _judged(
     _require_written(directory)
     for one in sorted(reading, key=lambda one: one.result.unit):
         assert one.taken is not None
-        directory.index.files.append(one.taken)
+        take(directory.index, one.taken, "".join(one.result.empty))
         directory.index.carried = {**one.result.carried, **directory.index.carried}
         directory.index.unrecognised |= one.result.unrecognised
-    yield from (one.result for one in went)
+    yield from (replace(one.result, empty=()) for one in went)
 
 
 def _require_written(directory: Directory) -> None:
@@ -130,12 +132,12 @@ def _shared(path: Path) -> str:
 
 def _went(files: DataFrame, directory: Directory, options: AuditOptions, tasks: int) -> list[Went]:
     """What became of the files of a table and of their runs."""
-    take = partial(_take, options=options, known=msgspec.msgpack.encode(directory.index.files))
+    taking = partial(_take, options=options, known=msgspec.msgpack.encode(directory.index.files))
     go_on = partial(
         _go_on, path=str(directory.path), index=msgspec.msgpack.encode(_small(directory.index)), options=options,
         least=directory.least, tasks=tasks,
     )  # fmt: skip
-    events = files.mapInArrow(take, ddl(EVENTS))
+    events = files.mapInArrow(taking, ddl(EVENTS))
     answer = in_order(events, tasks).mapInArrow(go_on, ddl(_WENT))
     found = interruptibly(files.sparkSession, answer.toArrow).column("went").to_pylist()
     return [msgspec.msgpack.decode(one, type=Went) for one in found]
@@ -164,7 +166,7 @@ def _new_rows(path: str, name: str, known: list[Taken], options: AuditOptions) -
         if row[LINE_INDEX] > file.after_line:
             last = row[LINE_INDEX]
             yield row[0], *order_key(row), pack(row)
-    empty = (f"{name}: the file holds no event",) if last == 0 and not log else ()
+    empty = (f"{name}: the file holds no event",) if last == 0 and not log and not holds_nothing(path) else ()
     said = UnitResult(
         name, problems=tuple(log.problems), problems_more=log.more, empty=empty, carried=dict(log.carried),
         unrecognised=dict(log.unknown),

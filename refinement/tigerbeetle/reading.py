@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from viewproof.refinement.bounds import LINE_MAX
 from viewproof.refinement.flat import text as text_source
 from viewproof.refinement.text_lines import CHUNK, Segment, TextLines, is_packed
 from viewproof.refinement.tigerbeetle import heading, matching
@@ -63,6 +64,8 @@ def segments(file: str) -> list[Segment]:
             whole, newline, rest = data.rpartition(b"\n")
             if not newline:
                 carry += data
+                if len(carry) > LINE_MAX:  # whoever reads the lines refuses this one
+                    break
                 continue
             block = carry + whole + newline
             lines, ends = marked(block, (END_OF_RUN,))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,8 +15,10 @@ import pytest
 import zstandard
 
 from viewproof.refinement.bounds import LINE_MAX, ROWS_MIN
+from viewproof.refinement.reading import carried_at
 from viewproof.refinement.schema import ARROW_SCHEMA
 from viewproof.refinement.text_lines import TextLines
+from viewproof.refinement.tigerbeetle.reading import segments
 
 MEMORY_MAX_MIB = 700
 SIZE = 1 << 30
@@ -94,3 +97,25 @@ def test_a_line_of_a_log_has_the_same_bound(tmp_path: Path) -> None:
     lines = TextLines(str(tmp_path / "x.log"))
     assert list(lines.chunks()) == [["first"]]
     assert lines.cut == f"it has a line of more than {LINE_MAX} bytes, and is not read from there on"
+
+
+def test_a_log_is_not_held_as_a_whole_while_its_runs_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "x.log"
+    with open(path, "wb") as raw:
+        raw.write(b"first\n")
+        raw.truncate(4 * LINE_MAX)
+    tracemalloc.start()
+    try:
+        (segment,) = segments(str(path))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (segment.start, segment.end) == (0, 4 * LINE_MAX)
+    assert most < 3 * LINE_MAX
+
+
+def test_of_a_line_that_is_no_object_nothing_is_carried(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text('["12:00:01", "commit", 7]\n' + "[" * 100_000 + "\n")
+    assert [carried_at(str(tmp_path / "x"), number) for number in (1, 2, 3)] == [{}, {}, {}]
+    (tmp_path / "x.gz").write_bytes(gzip.compress(b"{}\n" * 1000)[:-12])
+    assert carried_at(str(tmp_path / "x.gz"), 2000) == {}

@@ -35,6 +35,17 @@ def test_format_makes_one_directory_for_each_group_and_start_says_which_there_ar
     assert vsr("inspect", data / "metadata").exit_code == 0
 
 
+def test_a_group_whose_superblock_is_lost_is_there_and_the_file_is_named(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    vsr("format", data, "--replica", "0", "--groups", "metadata,partitions")
+    (data / "metadata" / "superblock").unlink()
+    words = ("--replica", "0", "--groups", "metadata,partitions", "--addresses", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
+    start = vsr("start", data, *words)
+    assert start.exit_code == 2
+    assert f"{data}/metadata/superblock" in start.stderr
+    assert "vsr recover" in start.stderr
+
+
 def test_a_user_talks_to_each_group_and_sees_the_state_of_both(tmp_path: Path) -> None:
     with Cluster(tmp_path, groups=BOTH_PLANES) as cluster:
         cluster.format()

@@ -175,6 +175,36 @@ def test_an_empty_directory_is_not_taken_for_a_lost_disk(tmp_path: Path) -> None
     assert list(data.iterdir()) == []
 
 
+def test_what_a_recovery_put_aside_is_not_taken_for_a_data_directory(tmp_path: Path) -> None:
+    """It was killed before the new files were there."""
+    data = filled(tmp_path / "d")
+    (data / "before-recovery-1").mkdir()
+    for file in [path for path in data.iterdir() if path.is_file()]:
+        file.rename(data / "before-recovery-1" / file.name)
+    refused = vsr("recover", data, "--from-cluster", OTHERS, "--timeout", 0.1)
+    assert refused.exit_code == 2
+    assert "a recovery put aside (before-recovery-1)" in refused.output
+    assert "go on with --all-lost" in refused.output
+    words = ("--all-lost", "--replica", 0, "--cluster", 1, "--timeout", 0.1)
+    assert vsr("recover", data, "--from-cluster", OTHERS, *words).exit_code == 4, "nobody answers"
+
+
+@pytest.mark.parametrize("name", ["superblock", "journal"])
+@pytest.mark.parametrize("kind", ["link", "directory"])
+def test_a_link_or_a_directory_in_the_place_of_a_file_is_put_aside(name: str, kind: str, tmp_path: Path) -> None:
+    data = filled(tmp_path / "d")
+    (data / name).rename(tmp_path / "elsewhere")
+    if kind == "link":
+        (data / name).symlink_to(tmp_path / "elsewhere")
+        flip(tmp_path / "elsewhere", 20)
+    else:
+        (data / name).mkdir()
+    found = diagnose(data)
+    reset_for_recovery(found, recovery_superblock([None, answer(1, 7), answer(2, 9)], 0, 1, 0, found.copies))
+    assert diagnose(data).agreed is not None
+    assert sorted(path.name for path in data.iterdir()) == ["before-recovery-1", "journal", "superblock"]
+
+
 def test_the_directory_of_another_replica(tmp_path: Path) -> None:
     data = filled(tmp_path / "d")
     shutil.copy(filled(tmp_path / "e") / "journal", data / "journal")

@@ -203,6 +203,16 @@ def test_a_baseline_may_name_runs_and_says_what_no_run_showed(traces: Path, tmp_
     assert "(runs nightly-*); no run showed it" in result.stdout
 
 
+def test_what_is_known_for_some_runs_is_not_written_for_all(traces: Path, tmp_path: Path) -> None:
+    file = tmp_path / "known.json"
+    audit(traces, "--write-baseline", file)
+    content = json.loads(file.read_text())
+    content["known"][0] |= {"runs": "bad*", "reason": "issue 7"}
+    file.write_text(json.dumps(content))
+    assert audit(traces, "--baseline", file, "--write-baseline", file).exit_code == 4
+    assert json.loads(file.read_text()) == content
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -227,7 +237,7 @@ def test_a_baseline_that_is_not_there_is_refused(traces: Path, tmp_path: Path) -
 def test_escaping() -> None:
     assert escape("50%\r\na:b,c") == "50%25%0D%0Aa:b,c"
     assert escape("a:b,c", value=True) == "a%3Ab%2Cc"
-    assert clean("a\x00b\ud800\n") == "a�b�\n"
+    assert clean("a\x00b\ud800\uffff\n") == "a�b��\n"
 
 
 def test_exit_codes_of_a_report() -> None:

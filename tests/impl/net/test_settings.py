@@ -148,7 +148,9 @@ def test_what_is_kept_beside_the_data_says_the_same_and_does_not_change(tmp_path
     assert "pipeline = 3  # environment VSR_REPLICA_PIPELINE" in file.read_text()
     keep_effective(RealFileSystem(), tmp_path, values | resolve(None, NEEDED | {("replica", "pipeline"): 5}, {}))
     assert tomllib.loads(file.read_text())["replica"]["pipeline"] == 5
-    text = file.read_text()
+    text, at = file.read_text(), file.stat()
+    keep_effective(RealFileSystem(), tmp_path, values | resolve(None, NEEDED | {("replica", "pipeline"): 5}, {}))
+    assert (file.stat().st_ino, file.stat().st_mtime_ns) == (at.st_ino, at.st_mtime_ns), "not written again"
     for key in (key for key, setting in SETTINGS.items() if setting.fixed):
         changed = resolve(None, NEEDED | {key: 1000}, {})
         expected = rf"{key[0]}\.{key[1]} \(option .*\): 1000, but .* was started with \d+ \({file}:\d+\): it is never"

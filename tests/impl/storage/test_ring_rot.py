@@ -5,6 +5,7 @@ Whatever was acknowledged stays in the log, or the journal says that its log may
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -16,6 +17,7 @@ from tests.impl.storage.test_ring import BLOCK, chain, spoil
 from viewproof.impl.interface.durable import SuperblockState
 from viewproof.impl.interface.messages import CHECKSUM_NONE, Prepare
 from viewproof.impl.storage.file import MemoryFile, MemoryFileSystem
+from viewproof.impl.storage.records import JournalError
 from viewproof.impl.storage.ring import RingJournal
 from viewproof.impl.storage.ring_file import SECTOR, Geometry
 
@@ -273,6 +275,48 @@ def test_what_hides_a_loss_does_so_while_it_is_written_again(left: int) -> None:
     file.crash(lambda length: min(length, PART_OF_A_CHECKSUM))
     journal = RingJournal.open(file, BLOCK)
     damage = journal.damage(BLOCK)
+    assert (len(journal.log(BLOCK)) if damage is None else damage.op_max) >= len(log)
+
+
+class RefusingFile(MemoryFile):
+    """Refuses the write with number `left`, counted down to, and each that follows within `sector` of it."""
+
+    left = -1
+    bad = -1
+
+    def write_at(self, offset: int, data: bytes) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.bad = offset
+        if 0 <= self.bad == offset:
+            raise OSError(errno.EIO, "Input/output error")
+        super().write_at(offset, data)
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("lost", ["prepare", "header", "both"])
+@pytest.mark.parametrize("op", [2, 3])
+@pytest.mark.parametrize("left", range(1, 4))
+def test_what_hides_a_loss_does_so_after_the_disk_has_refused_to_mend_it(
+    left: int, op: int, lost: str, own: bool
+) -> None:
+    """A write into a sector that cannot be read is refused; so is that which would take it back."""
+    file = RefusingFile("journal")
+    RingJournal.format(file, 1, 0, GEOMETRY.slots, GEOMETRY.slot_size)
+    log = chain(1, 3, CHECKSUM_NONE, 0)
+    RingJournal.open(file, BLOCK).append(log)
+    for offset in (GEOMETRY.prepare_at(op), GEOMETRY.header_at(op))[lost == "header" : 1 + (lost != "prepare")]:
+        spoil(file, offset)
+    known = RingJournal.open(file, BLOCK).damage(BLOCK) is not None
+    journal = RingJournal.open(file, BLOCK)
+    file.left = left
+    with suppress(JournalError):
+        journal.append(log[op - 1 : op], repair=not own)
+    file.left = file.bad = -1
+    file.crash(lambda length: length)
+    journal = RingJournal.open(file, BLOCK)
+    damage = journal.damage(BLOCK)
+    assert known or (lost, op) == ("header", 3), "the last prepare under a broken header is taken"
     assert (len(journal.log(BLOCK)) if damage is None else damage.op_max) >= len(log)
 
 

@@ -12,6 +12,7 @@ import zstandard
 
 from tests.refinement.tigerbeetle.logs import ACKS, CONFORMING, REJECTED, SOLO, lines_of, shipped
 from viewproof.api.audit import audit
+from viewproof.refinement.flat import whole
 from viewproof.refinement.verdict import AuditReport
 
 ALONE = "tigerbeetle-2022-06/seed-12.log.zst"
@@ -96,6 +97,17 @@ def test_of_changed_logs_both_say_the_same(
 ) -> None:
     found = {check_same(monkeypatch, path, allow) for path in files(tmp_path, name, 4000, range(6))}
     assert "conforms" in found
+
+
+def test_an_interrupt_while_compiled_code_asks_is_raised_once_it_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(run: whole.LinesRun, number: int) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(whole.LinesRun, "answer", interrupted)
+    monkeypatch.setenv("VSR_REPLAY", "compiled")
+    report = audit(str(shipped(LATER)), input="tigerbeetle")
+    assert report.stopped.startswith("interrupted")
+    assert (list(report.verdicts), report.exit_code) == ([], 4)
 
 
 def test_runs_one_after_the_other_in_one_packed_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
