@@ -145,6 +145,7 @@ class DataFile:
         """Raises SnapshotFileError. One that nobody else holds is read with all its messages."""
         state = self._superblock.state
         thorough = state.replica_count == 1
+        self._snapshots.take_beside(state.checkpoint, state.snapshot)
         snapshot, lost, reason = self._snapshots.read(state.checkpoint, state.snapshot, thorough=thorough)
         try:
             contents = decode_snapshot(snapshot.data, cluster=state.cluster, op=state.checkpoint)
@@ -178,7 +179,7 @@ class DataFile:
         state = self._superblock.state
         op = state.checkpoint
         data, losses = self._snapshots.salvage(op, state.snapshot)
-        self._snapshots.write(op, data)
+        self._snapshots.write_beside(op, data)
         self.write_superblock(replace(state, snapshot=checksum_snapshot(data), sequence=state.sequence + 1))
         self.problems += [f"loss accepted: {loss}" for loss in losses]
         return self._read_snapshot()

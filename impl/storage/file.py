@@ -27,12 +27,15 @@ __all__ = [
     "RealFileSystem",
     "StorageError",
     "WriteRefusedError",
+    "is_unreadable",
     "write_atomically",
 ]
 
 
 TEMPORARY_SUFFIX = ".new"
 """Of the name that a file has until it is whole."""
+
+_UNREADABLE = frozenset({errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", errno.EIO)})
 
 
 class StorageError(Exception):
@@ -131,6 +134,11 @@ class FileSystem(ABC):
 
         Raises BlockingIOError if another has it.
         """
+
+
+def is_unreadable(error: OSError) -> bool:
+    """True if a read failed for what is on the medium, as a checksum would: not for want of permission or of files."""
+    return error.errno in _UNREADABLE
 
 
 def write_atomically(files: FileSystem, path: str, data: bytes) -> None:

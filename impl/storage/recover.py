@@ -19,7 +19,15 @@ from viewproof.impl.interface.ranges import range_error
 from viewproof.impl.storage.data_file import JOURNAL_NAME, SUPERBLOCK_NAME, DataFileError
 from viewproof.impl.storage.evidence import OUTDATED_NAME, outdated_in
 from viewproof.impl.storage.evidence import PREFIX as EVIDENCE_PREFIX
-from viewproof.impl.storage.file import FileSystem, MemoryFile, RealFileSystem, StorageError, write_atomically
+from viewproof.impl.storage.file import (
+    File,
+    FileSystem,
+    MemoryFile,
+    RealFileSystem,
+    StorageError,
+    is_unreadable,
+    write_atomically,
+)
 from viewproof.impl.storage.journal import Journal
 from viewproof.impl.storage.overlay import OverlayFile
 from viewproof.impl.storage.ring import RingJournal
@@ -254,16 +262,26 @@ def _snapshot(files: FileSystem, directory: str, agreed: SuperblockState, findin
 
 
 def _copy_of(files: FileSystem, path: str) -> tuple[MemoryFile | None, str]:
-    """The file's content in memory, or None and why it cannot be read."""
+    """The superblock's content in memory, without copies that the medium refuses; or None and why it cannot be read."""
     try:
         file = files.open(path)
         try:
-            return MemoryFile(path, file.read_at(0, file.size())), ""
+            pieces = (_piece(file, at) for at in range(0, file.size(), COPY_SIZE))
+            return MemoryFile(path, b"".join(pieces)), ""
         finally:
             file.close()
     except OSError as error:
         _require_readable(path, error)
         return None, f"cannot read the file: {error.strerror or error}"
+
+
+def _piece(file: File, at: int) -> bytes:
+    try:
+        return file.read_at(at, COPY_SIZE)
+    except OSError as error:
+        if not is_unreadable(error):
+            raise
+        return bytes(COPY_SIZE)
 
 
 def _require_readable(path: str, error: OSError) -> None:

@@ -34,7 +34,7 @@ from viewproof.impl.machine.partition_log import (
 )
 from viewproof.impl.machine.snapshot import HEAD_SIZE, SnapshotError, decode_snapshot
 from viewproof.impl.machine.state_machine import State, StateError, decode_state, encode_state
-from viewproof.impl.storage.file import File, FileSystem, StorageError, write_atomically
+from viewproof.impl.storage.file import File, FileSystem, StorageError, is_unreadable, write_atomically
 
 __all__ = ["SEGMENT_PREFIX", "FoundSegment", "Loaded", "SegmentFileError", "SegmentStore", "segments_named"]
 
@@ -316,7 +316,7 @@ class SegmentStore:
     def find(self, refs: Sequence[SegmentRef], *, thorough: bool) -> Iterator[FoundSegment]:
         """What is there of each segment: of the last one of a namespace all of it is read, and `thorough` of each.
 
-        Else its file is there, and long enough. Raises OSError only for what is no missing file.
+        Else its file is there, and long enough. Raises OSError but for a missing file, or the medium's fault.
         """
         last = {ref.namespace: ref.base for ref in refs}
         for ref in refs:
@@ -329,7 +329,12 @@ class SegmentStore:
 
     def _find(self, ref: SegmentRef) -> FoundSegment:
         path = self.path(ref.key)
-        content = self._content(path, ref.size)
+        try:
+            content = self._content(path, ref.size)
+        except OSError as error:
+            if not is_unreadable(error):
+                raise
+            return self._found(ref, Segment(*ref.key), f"{path}: {error.strerror or error}")
         if content is None:
             return self._found(ref, Segment(*ref.key), f"{path} does not exist", missing=True)
         try:
@@ -347,7 +352,12 @@ class SegmentStore:
     def _found(self, ref: SegmentRef, segment: Segment, problem: str, *, missing: bool = False) -> FoundSegment:
         path = self.index_path(ref.key)
         entries = _index_entries(segment.namespace, segment.base, segment.positions)
-        data = self._content(path)
+        try:
+            data = self._content(path)
+        except OSError as error:
+            if not is_unreadable(error):
+                raise
+            return FoundSegment(ref, segment, missing, problem, 0, f"{path}: {error.strerror or error}")
         if data is None:
             return FoundSegment(ref, segment, missing, problem, 0, f"{path} does not exist")
         indexed = 0

@@ -32,6 +32,8 @@ from viewproof.impl.storage.segments import SEGMENT_PREFIX, SegmentFileError, Se
 __all__ = ["SNAPSHOT_PREFIX", "SegmentsGoneError", "SnapshotFileError", "Snapshots"]
 
 SNAPSHOT_PREFIX = "snapshot-"
+BESIDE_SUFFIX = ".salvaged"
+"""Of what is left of a snapshot, until the superblock names it."""
 
 
 _REMEDY = "Another replica's snapshot of the same op can take its place (it is the same there, byte for byte)"
@@ -67,7 +69,26 @@ class Snapshots:
         """Durable when it returns. `held`: segments in memory. Raises WriteRefusedError; the snapshots before are then
         as they were.
         """
+        self._write(self.path(op), op, data, held)
+        self._newest = op, data, held
+
+    def write_beside(self, op: int, data: bytes) -> None:
+        """Another snapshot at ``op``, beside the one in use; durable when it returns. Raises WriteRefusedError."""
+        self._write(self.path(op) + BESIDE_SUFFIX, op, data, ())
+
+    def take_beside(self, op: int, checksum: str) -> None:
+        """What was written beside the snapshot at ``op`` takes its place if it is the one with this checksum."""
         path = self.path(op)
+        try:
+            if self._files.exists(path + BESIDE_SUFFIX) and (
+                checksum_snapshot(self._content(path + BESIDE_SUFFIX)) == checksum
+            ):
+                self._files.rename(path + BESIDE_SUFFIX, path)
+                self._files.sync_directory(self._directory)
+        except OSError as error:
+            raise SnapshotFileError(f"{_named(error) or path}: {error.strerror or error}") from error
+
+    def _write(self, path: str, op: int, data: bytes, held: Sequence[Segment]) -> None:
         try:
             self.segments.store(data, held)
             write_atomically(self._files, path, data)
@@ -78,7 +99,6 @@ class Snapshots:
             raise WriteRefusedError(
                 f"{_named(error) or path}: cannot write the snapshot of op {op}: {error.strerror or error}"
             ) from error
-        self._newest = op, data, held
 
     def write_segment(self, ref: SegmentRef, content: bytes) -> None:
         """A segment that came from another replica; durable when it returns. Raises WriteRefusedError."""
@@ -194,7 +214,9 @@ class Snapshots:
                 doomed += [
                     os.path.join(self._directory, name)
                     for name in self._files.names(self._directory)
-                    if name.startswith((SNAPSHOT_PREFIX, SEGMENT_PREFIX)) and name.endswith(TEMPORARY_SUFFIX)
+                    if name.startswith((SNAPSHOT_PREFIX, SEGMENT_PREFIX))
+                    and name.endswith((TEMPORARY_SUFFIX, BESIDE_SUFFIX))
+                    and name != f"{SNAPSHOT_PREFIX}{op}{BESIDE_SUFFIX}"  # the superblock may name it by now
                 ]
             for path in doomed:
                 self._files.remove(path)

@@ -26,7 +26,7 @@ from dataclasses import replace
 
 from viewproof.impl.interface.durable import ClientTableConfig, Quorums, SuperblockState
 from viewproof.impl.interface.ranges import range_error
-from viewproof.impl.storage.file import File, FileSystem, StorageError, WriteRefusedError
+from viewproof.impl.storage.file import File, FileSystem, StorageError, WriteRefusedError, is_unreadable
 from viewproof.impl.storage.vanished import with_name
 
 __all__ = [
@@ -148,6 +148,16 @@ def decode_copy(data: bytes, copy: int) -> tuple[SuperblockState | None, str]:
     )
 
 
+def _read_copy(file: File, copy: int) -> tuple[SuperblockState | None, str]:
+    """A copy, or None and why it is none. Raises OSError if the medium is not what refuses it."""
+    try:
+        return decode_copy(file.read_at(copy * COPY_SIZE, COPY_SIZE), copy)
+    except OSError as error:
+        if not is_unreadable(error):
+            raise
+        return None, error.strerror or str(error)
+
+
 class Superblock:
     """The four copies in one file, and the version they hold.
 
@@ -185,7 +195,7 @@ class Superblock:
         try:
             size = file.size()
             for copy in range(COPIES):
-                state, reason = decode_copy(file.read_at(copy * COPY_SIZE, COPY_SIZE), copy)
+                state, reason = _read_copy(file, copy)
                 states.append(state)
                 if state is None:
                     problems.append(f"copy {copy} at offset {copy * COPY_SIZE}: {reason}")

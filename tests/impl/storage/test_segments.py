@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from tests.impl.memory_source import MemorySource
 from tests.impl.storage.test_drain import entries as chain
 from viewproof.impl.faults import segments_with
 from viewproof.impl.groups.plane import Plane
-from viewproof.impl.interface.durable import superblock_next
+from viewproof.impl.interface.durable import SuperblockState, superblock_next
 from viewproof.impl.interface.messages import Prepare
 from viewproof.impl.machine.partition_log import (
     PartitionLog,
@@ -194,6 +195,73 @@ def test_a_replica_on_its_own_refuses_until_the_loss_is_accepted() -> None:
     data.close()
     data = open_data_file("d", file_system=files)
     assert (data.durable_state(), data.problems) == (state, [])
+
+
+@pytest.mark.parametrize("taken_over", [False, True])
+def test_a_loss_that_was_being_accepted_when_the_process_died_can_be_accepted_again(
+    taken_over: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The superblock names what is left, or not yet: either is there."""
+    files, _ = prepared(1)
+    damaged = files.files[segment_paths(files)[1]]
+    damaged.truncate(60)
+    damaged.sync()
+    write = DataFile.write_superblock
+
+    def dies(data: DataFile, state: SuperblockState) -> None:
+        if taken_over:
+            write(data, state)
+        raise PowerLossError
+
+    monkeypatch.setattr(DataFile, "write_superblock", dies)
+    data = open_data_file("d", file_system=files, accept_loss=True)
+    with pytest.raises(PowerLossError):
+        data.durable_state()
+    monkeypatch.undo()
+    data.close()
+    files.crash()
+    data = open_data_file("d", file_system=files, accept_loss=not taken_over)
+    state = data.durable_state()
+    assert state.snapshot == snapshot_of(chain(2)[1], machine_with(2, 2), data).data
+    data.clean_up()
+    data.close()
+    data = open_data_file("d", file_system=files)
+    assert (data.durable_state(), data.problems) == (state, [])
+    assert not [path for path in files.files if "salvaged" in path]
+
+
+class PowerLossError(Exception):
+    """In the middle of it."""
+
+
+def refusing(files: MemoryFileSystem, path: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reads of the file fail."""
+    read_at = MemoryFile.read_at
+
+    def refused(file: MemoryFile, offset: int, length: int) -> bytes:
+        if file.path == path:
+            raise OSError(number, os.strerror(number))
+        return read_at(file, offset, length)
+
+    monkeypatch.setattr(MemoryFile, "read_at", refused)
+
+
+@pytest.mark.parametrize("kind", [".log", ".index"])
+def test_a_file_that_the_medium_refuses_is_a_damaged_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    files, snapshot = prepared(3)
+    path = segment_paths(files, kind)[-1]
+    refusing(files, path, errno.EIO, monkeypatch)
+    data = open_data_file("d", file_system=files)
+    state = data.durable_state()
+    assert state.snapshot == snapshot.data
+    assert bool(state.lost) == (kind == ".log")
+    assert f"{path}: Input/output error" in " ".join(data.problems)
+    data.close()
+    refusing(files, path, errno.EMFILE, monkeypatch)
+    data = open_data_file("d", file_system=files)
+    if kind == ".log":
+        data.durable_state()
+        assert "Too many open files" in " ".join(data.problems), "that is no damage: all of it is fetched, or refused"
 
 
 def test_a_loss_is_not_accepted_where_others_hold_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import random
 from dataclasses import fields, replace
 from functools import partial
@@ -216,6 +217,34 @@ def test_two_broken_copies_are_survived_and_three_refused() -> None:
         else:
             with pytest.raises(SuperblockError, match="will not start"):
                 Superblock.open(MemoryFile("superblock", bytes(damaged)))
+
+
+class UnreadableFile(MemoryFile):
+    """Some copies cannot be read."""
+
+    bad: frozenset[int] = frozenset()
+    number = errno.EIO
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        if offset // COPY_SIZE in self.bad:
+            raise OSError(self.number, os.strerror(self.number))
+        return super().read_at(offset, length)
+
+
+def test_two_copies_that_the_medium_refuses_are_survived_and_three_refused() -> None:
+    file = UnreadableFile("superblock")
+    state = write(Superblock.format(file, FIRST), view=3)
+    for bad in ({0}, {3}, {1, 2}):
+        file.bad = frozenset(bad)
+        block = Superblock.open(file)
+        assert (block.state, len(block.problems)) == (state, len(bad))
+        assert all("Input/output error" in problem for problem in block.problems)
+    file.bad = frozenset({0, 1, 3})
+    with pytest.raises(SuperblockError, match="Input/output error"):
+        Superblock.open(file)
+    file.bad, file.number = frozenset({0}), errno.EMFILE
+    with pytest.raises(SuperblockError, match="cannot read the superblock: Too many open files"):
+        Superblock.open(file)
 
 
 def test_an_empty_or_garbled_superblock_never_counts_as_fresh() -> None:
