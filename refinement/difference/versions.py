@@ -91,13 +91,17 @@ def _version(name: str, repository: Path, stack: ExitStack) -> Version:
     return Version(name, folder)
 
 
+_FILTER: dict[str, Any] = {"filter": "tar"} if hasattr(tarfile, "tar_filter") else {}
+"""Python before 3.11.4 has no filters; the archive is of git, and of this repository."""
+
+
 def _unpack(name: str, repository: Path, folder: Path) -> None:
     commit = _commit(name, repository)
     if not commit:
         file = ": it is a file; expected a directory with a specification" if Path(name).is_file() else ""
         raise SpecError(f"{name} is no directory, and no revision of {repository}{file}")
     with tarfile.open(fileobj=BytesIO(_git(repository, "archive", "--format=tar", commit))) as archive:
-        archive.extractall(folder, filter="tar")
+        archive.extractall(folder, **_FILTER)
 
 
 def file_of(revision: str, path: str, repository: Path, folder: Path) -> Path:
