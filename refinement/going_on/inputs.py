@@ -26,14 +26,17 @@ class New:
     after_line: int
 
 
-def classify(path: str, taken: Iterable[Taken]) -> New | Taken:
-    """The file that was taken before if this is that one; else what is new of it: it may go on where one ended."""
+def classify(path: str, taken: Iterable[Taken], name: str = "") -> New | Taken:
+    """The file that was taken before if this is that one; else what is new of it: it may go on where one ended.
+
+    `name` is what it is called where it comes from, if it was fetched to the path.
+    """
     by_size: dict[int, dict[str, Taken]] = {}
     for one in taken:
         by_size.setdefault(one.size, {})[one.digest] = one
     sizes = sorted(by_size)
     hasher, at, begins = hashlib.blake2b(digest_size=16), 0, None
-    if columns := path_columns(path):
+    if columns := path_columns(name or path):
         hasher.update(repr(sorted(columns.items())).encode())
     with Path(path).open("rb") as file:
         while True:

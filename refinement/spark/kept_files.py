@@ -157,7 +157,7 @@ def _take(batches: Iterator[pa.RecordBatch], options: AuditOptions, known: bytes
 
 def _new_rows(path: str, name: str, known: list[Taken], options: AuditOptions) -> Iterator[Row]:
     """What is new of a file, with what to bring together and sort by; then what is said of the file."""
-    file = classify(path, known)
+    file = classify(path, known, name)
     if not isinstance(file, New):
         yield FILES, 0, 0, 0, pack(Went(UnitResult(name), same=True))
         return

@@ -15,6 +15,7 @@ from viewproof import audit, audit_from
 from viewproof.api.audit import AuditOptionError
 from viewproof.refinement.cli import cli
 from viewproof.refinement.going_on import runs
+from viewproof.refinement.going_on.inputs import classify
 from viewproof.refinement.parquet import write_parquet
 from viewproof.refinement.schema import Row
 
@@ -97,6 +98,12 @@ def test_equal_files_of_two_runs_are_two(good: list[Row], tmp_path: Path) -> Non
         (v.run_id, v.verdict, v.events) for v in both.verdicts
     ]
     assert {v.events for v in report.verdicts} == {len(good)}
+
+
+def test_a_file_that_was_fetched_has_the_columns_of_its_name(tmp_path: Path) -> None:
+    (tmp_path / "fetched").write_text("{}")
+    of_a, of_b = (classify(str(tmp_path / "fetched"), (), f"s3://b/run={run}/x.ndjson") for run in "ab")
+    assert of_a.digest != of_b.digest
 
 
 def test_a_file_without_events_is_named_until_it_has_some(good: list[Row], tmp_path: Path) -> None:

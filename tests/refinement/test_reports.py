@@ -191,12 +191,18 @@ def test_a_known_violation_does_not_count_and_is_said(traces: Path, tmp_path: Pa
     assert len(json.loads(file.read_text())["known"]) == 1
 
 
-def test_a_baseline_may_name_runs_and_says_what_no_run_showed(traces: Path, tmp_path: Path) -> None:
-    file = tmp_path / "known.json"
+def known_for(traces: Path, file: Path, runs: str) -> Any:
+    """Writes what is found as known for some runs; the content of the file."""
     audit(traces, "--write-baseline", file)
     content = json.loads(file.read_text())
-    content["known"][0] |= {"runs": "nightly-*", "reason": "issue 7"}
+    content["known"][0] |= {"runs": runs, "reason": "issue 7"}
     file.write_text(json.dumps(content))
+    return content
+
+
+def test_a_baseline_may_name_runs_and_says_what_no_run_showed(traces: Path, tmp_path: Path) -> None:
+    file = tmp_path / "known.json"
+    known_for(traces, file, "nightly-*")
     result = audit(traces, "--baseline", file)
     assert result.exit_code == 1
     assert "1 violation new, 0 known" in result.stdout
@@ -205,10 +211,7 @@ def test_a_baseline_may_name_runs_and_says_what_no_run_showed(traces: Path, tmp_
 
 def test_what_is_known_for_some_runs_is_not_written_for_all(traces: Path, tmp_path: Path) -> None:
     file = tmp_path / "known.json"
-    audit(traces, "--write-baseline", file)
-    content = json.loads(file.read_text())
-    content["known"][0] |= {"runs": "bad*", "reason": "issue 7"}
-    file.write_text(json.dumps(content))
+    content = known_for(traces, file, "bad*")
     assert audit(traces, "--baseline", file, "--write-baseline", file).exit_code == 4
     assert json.loads(file.read_text()) == content
 
