@@ -79,10 +79,14 @@ class Snapshots:
     def take_beside(self, op: int, checksum: str) -> None:
         """What was written beside the snapshot at ``op`` takes its place if it is the one with this checksum."""
         path = self.path(op)
+        if not self._files.exists(path + BESIDE_SUFFIX):
+            return
         try:
-            if self._files.exists(path + BESIDE_SUFFIX) and (
-                checksum_snapshot(self._content(path + BESIDE_SUFFIX)) == checksum
-            ):
+            content = self._content(path + BESIDE_SUFFIX)
+        except SnapshotFileError:
+            return  # it is no reason to refuse the one in use
+        try:
+            if checksum_snapshot(content) == checksum:
                 self._files.rename(path + BESIDE_SUFFIX, path)
                 self._files.sync_directory(self._directory)
         except OSError as error:
