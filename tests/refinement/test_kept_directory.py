@@ -127,7 +127,8 @@ def test_a_part_without_rows_takes_nothing_away(good: list[Row], tmp_path: Path)
 
 def test_by_the_command(good: list[Row], tmp_path: Path) -> None:
     write(tmp_path / "run-1", good)
-    (tmp_path / "run-1" / "r-0.ndjson").rename(tmp_path / "run-1" / "run-0.ndjson")
+    for file in sorted((tmp_path / "run-1").iterdir()):
+        file.rename(file.with_name(f"run-{file.name}"))
     result = CliRunner().invoke(cli, ["audit", str(tmp_path / "run-1"), "--state", str(tmp_path / "run-1")])
     assert result.exit_code == 2
-    assert (tmp_path / "run-1" / "run-0.ndjson").exists()
+    assert (tmp_path / "run-1" / "run-r-0.ndjson").exists()
